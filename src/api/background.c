@@ -1,0 +1,68 @@
+#include "api/background.h"
+
+#include "base/os.h"
+
+void nt_background_init(nt_background *background, nt_writer *writer, int64_t interval_ms) {
+    background->writer = writer;
+    background->interval_ms = interval_ms;
+    background->stop = 0;
+    background->thread = 0;
+    atomic_init(&background->started, 0);
+}
+
+void nt_background_step(nt_background *background) {
+    ntee_error ignored; /* the writer keeps it */
+    nt_writer *writer = background->writer;
+    if (nt_writer_is_dirty(writer))
+        nt_writer_sync(writer, &ignored);
+    else
+        nt_writer_mark(writer);
+}
+
+static int stopped(nt_background *background) {
+    nt_monitor_lock(&background->writer->work);
+    int stop = background->stop;
+    nt_monitor_unlock(&background->writer->work);
+    return stop;
+}
+
+/* Runs until told to stop: prepares whenever it is woken, ticks whenever the interval has passed. */
+static void *run(void *arg) {
+    nt_background *background = arg;
+    int64_t next = NT_OS->now_boot() + background->interval_ms;
+    while (!stopped(background)) {
+        nt_log_prepare(background->writer->db->log);
+        if (NT_OS->now_boot() >= next) {
+            /* The next tick is counted from the beginning of this one, so that a write waits for at most one
+             * interval and one sync. */
+            next = NT_OS->now_boot() + background->interval_ms;
+            nt_background_step(background);
+        }
+        nt_writer_rest(background->writer, next - NT_OS->now_boot(), &background->stop);
+    }
+    return NULL;
+}
+
+ntee_status nt_background_start(nt_background *background, ntee_error *err) {
+    if (atomic_load_explicit(&background->started, memory_order_acquire)) return NTEE_OK;
+    nt_monitor *work = &background->writer->work;
+    int failed = 0;
+    nt_monitor_lock(work);
+    if (!atomic_load(&background->started)) {
+        failed = NT_OS->thread_start(run, background, &background->thread);
+        if (!failed) atomic_store_explicit(&background->started, 1, memory_order_release);
+    }
+    nt_monitor_unlock(work);
+    return failed ? nt_fail_os(err, failed, "start the thread that syncs", "the store") : NTEE_OK;
+}
+
+void nt_background_stop(nt_background *background) {
+    nt_monitor *work = &background->writer->work;
+    if (!atomic_load(&background->started)) return;
+    nt_monitor_lock(work);
+    background->stop = 1;
+    nt_monitor_wake(work);
+    nt_monitor_unlock(work);
+    if (background->thread) NT_OS->thread_join(background->thread);
+    atomic_store(&background->started, 0);
+}

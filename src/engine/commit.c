@@ -1,0 +1,213 @@
+#include "engine/commit.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/os.h"
+#include "engine/get.h"
+#include "format/json.h"
+
+#define NT_POSITION_LIMIT (1ull << 48)
+
+void nt_write_begin(nt_write *write, uint64_t seed) {
+    write->image.data = write->small;
+    write->image.cap = sizeof write->small;
+    write->image.len = NT_FRAME_HEAD_SIZE;
+    write->seed = seed;
+    write->count = 0;
+    write->only_if = 0;
+    write->effective = 0;
+    write->staged = NULL;
+}
+
+void nt_write_end(nt_write *write) {
+    if (write->image.data != write->small) nt_buf_free(&write->image);
+}
+
+/* Makes room in the image, moving it off `small` where that is outgrown. */
+static int reserve(nt_write *write, uint64_t size) {
+    nt_buf *image = &write->image;
+    if (size <= image->cap - image->len) return 1;
+    if (image->data != write->small) return nt_buf_reserve(image, (size_t)size);
+    nt_buf grown = {0};
+    if (!nt_buf_reserve(&grown, image->len + (size_t)size)) return 0;
+    memcpy(grown.data, image->data, image->len);
+    grown.len = image->len;
+    *image = grown;
+    return 1;
+}
+
+static ntee_status value_kind(const nt_op *op, uint8_t *kind, ntee_error *err) {
+    switch (nt_json_check(op->value, op->value_len)) {
+    case NT_JSON_OBJECT: *kind = NTEE_OBJECT; return NTEE_OK;
+    case NT_JSON_OTHER: *kind = NTEE_JSON; return NTEE_OK;
+    case NT_JSON_NOT: *kind = NTEE_BINARY; return NTEE_OK;
+    default: return nt_fail(err, NTEE_NOMEM, "no memory to look through a deeply nested value");
+    }
+}
+
+ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t key_len,
+                         const void *value, uint64_t value_len, ntee_error *err) {
+    ntee_status status = nt_check_key(key, key_len, err);
+    if (status != NTEE_OK) return status;
+    nt_op op = {.key = key, .key_len = (uint16_t)key_len};
+    if (type == NT_WIRE_DELETE) {
+        op.kind = NT_OP_DELETE;
+    } else {
+        if (!value && value_len) return nt_fail(err, NTEE_INVALID, "the value is NULL");
+        if (value_len > NTEE_VALUE_MAX)
+            return nt_fail(err, NTEE_TOO_LARGE, "the value has %llu bytes, the limit is %u",
+                           (unsigned long long)value_len, NTEE_VALUE_MAX);
+        op.kind = NT_OP_PUT;
+        op.value = value ? value : (const uint8_t *)"";
+        op.value_len = (uint32_t)value_len;
+        status = value_kind(&op, &op.value_kind, err);
+        if (status != NTEE_OK) return status;
+    }
+    uint64_t size = nt_record_size(&op);
+    if (!reserve(write, size))
+        return nt_fail(err, NTEE_NOMEM, "no memory for a record of %llu bytes",
+                       (unsigned long long)size);
+    nt_record_encode(write->image.data + write->image.len, &op, write->seed);
+    write->image.len += (size_t)size;
+    write->count++;
+    return NTEE_OK;
+}
+
+ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len, ntee_error *err) {
+    nt_wire_reader reader = {.at = framed, .remaining = len, .item = -1};
+    nt_wire_write item;
+    uint8_t type = 0;
+    int got;
+    if (len > NTEE_BATCH_MAX)
+        return nt_fail(err, NTEE_TOO_LARGE, "the batch has %zu bytes, the limit is %u", len,
+                       NTEE_BATCH_MAX);
+    while ((got = nt_wire_next_write(&reader, &item, err)) == 1) {
+        type = item.type;
+        if (write->count && (type == NT_WIRE_PUT_IF_ABSENT || write->only_if)) {
+            nt_fail(err, NTEE_INVALID, "a put-if-absent stands alone, not in a batch");
+            err->item = reader.item;
+            return NTEE_INVALID;
+        }
+        if (type == NT_WIRE_PUT_IF_ABSENT) write->only_if = type;
+        ntee_status status = nt_write_add(write, type, item.key, item.key_len, item.value,
+                                          item.value_len, err);
+        if (status != NTEE_OK) {
+            err->item = reader.item;
+            return status;
+        }
+    }
+    if (got < 0) return err->status;
+    if (write->count == 1 && type == NT_WIRE_DELETE) write->only_if = type;
+    return NTEE_OK;
+}
+
+/* Appends a frame image that is complete but for its head. On success D1 holds for it. */
+static ntee_status append(nt_db *db, uint8_t *image, size_t size, nt_frame *frame,
+                          ntee_error *err) {
+    frame->number = db->number + 1;
+    frame->durable = nt_db_durable(db);
+    nt_frame_seal(image, size, frame, db->salt, nt_log_tail(db->log));
+    ntee_status status = nt_log_append(db->log, image, size, err);
+    if (status != NTEE_OK) return status;
+    db->number = frame->number;
+    db->check = frame->check;
+    return NTEE_OK;
+}
+
+/* Appends an open frame that announces `salt`. On success D1 holds for it. */
+static ntee_status announce(nt_db *db, uint64_t salt, ntee_error *err) {
+    _Alignas(8) uint8_t image[NT_FRAME_OPEN_SIZE];
+    nt_frame frame = {.kind = NT_FRAME_OPEN,
+                      .number = db->number + 1,
+                      .durable = nt_db_durable(db)};
+    nt_frame_open_encode(image, &frame, salt, db->check, nt_log_tail(db->log));
+    ntee_status status = nt_log_append(db->log, image, sizeof image, err);
+    if (status != NTEE_OK) return status;
+    db->salt = salt;
+    db->number = frame.number;
+    db->check = frame.check;
+    return NTEE_OK;
+}
+
+/* Twice: without the salt nothing behind it verifies, so damage to the only open frame would look like a torn end. */
+ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
+    uint64_t salt;
+    if (db->announced) return NTEE_OK;
+    int failed = NT_OS->random(&salt, sizeof salt);
+    if (failed) return nt_fail_os(err, failed, "get random bytes for", nt_log_name(db->log));
+    ntee_status status = nt_log_reserve(db->log, 2 * (size_t)NT_FRAME_OPEN_SIZE, err);
+    if (status == NTEE_OK) status = announce(db, salt, err);
+    if (status == NTEE_OK) status = announce(db, salt, err);
+    db->announced = status == NTEE_OK;
+    return status;
+}
+
+/* Applies every record of the image to the keydir's turn. */
+static int stage(nt_db *db, nt_write *write, uint64_t position) {
+    const uint8_t *image = write->image.data;
+    uint64_t at = NT_FRAME_HEAD_SIZE;
+    write->effective = 0;
+    while (at < write->image.len) {
+        nt_op op;
+        uint64_t old;
+        uint64_t size = nt_record_decode(image + at, write->image.len - at, &op);
+        if (!nt_keydir_apply(db->keydir, &op, position + at, &old)) return 0;
+        write->effective += op.kind == NT_OP_PUT || old != NT_ENTRY_NONE;
+        at += size;
+    }
+    return 1;
+}
+
+/* Whether the one record of a conditional write is to be written. */
+static int condition_holds(const nt_db *db, const nt_write *write) {
+    nt_op op;
+    nt_record_decode(write->image.data + NT_FRAME_HEAD_SIZE,
+                     write->image.len - NT_FRAME_HEAD_SIZE, &op);
+    int there = nt_keydir_staged_entry(db->keydir, op.key, op.key_len) != NT_ENTRY_NONE;
+    return write->only_if == NT_WIRE_DELETE ? there : !there;
+}
+
+ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
+    size_t size = write->image.len;
+    nt_frame frame = {.kind = NT_FRAME_DATA};
+    write->effective = 0;
+    write->staged = NULL;
+    if (write->count == 0) return NTEE_OK;
+    if (write->only_if && !condition_holds(db, write)) {
+        if (write->only_if == NT_WIRE_DELETE) return NTEE_OK;
+        return nt_fail(err, NTEE_EXISTS, "the key is there already");
+    }
+    ntee_status status = nt_commit_announce(db, err);
+    if (status != NTEE_OK) return status;
+    status = nt_log_reserve(db->log, size, err);
+    if (status != NTEE_OK) return status;
+    uint64_t position = nt_db_end(db);
+    if (size > NT_POSITION_LIMIT - position)
+        return nt_fail(err, NTEE_FULL, "the log has reached its largest position, 2^48");
+    nt_frame_number_records(write->image.data, size, db->sequence + 1);
+    if (!nt_keydir_begin(db->keydir))
+        return nt_fail(err, NTEE_NOMEM, "no memory for the index");
+    if (!stage(db, write, position)) {
+        nt_keydir_rollback(db->keydir);
+        return nt_fail(err, NTEE_NOMEM, "no memory for the index");
+    }
+    status = append(db, write->image.data, size, &frame, err);
+    if (status != NTEE_OK) {
+        nt_keydir_rollback(db->keydir);
+        return status;
+    }
+    db->sequence += write->count;
+    write->staged = nt_keydir_seal(db->keydir, db->sequence, nt_db_end(db));
+    return NTEE_OK;
+}
+
+ntee_status nt_commit_mark(nt_db *db, int clean, ntee_error *err) {
+    _Alignas(8) uint8_t image[NT_FRAME_MARK_SIZE];
+    nt_frame frame = {.kind = NT_FRAME_MARK, .flags = clean ? NT_FRAME_CLEAN : 0};
+    ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + sizeof image, err);
+    /* The salt once more, so that damage around its announcement does not hide what the mark says. */
+    if (status == NTEE_OK) status = announce(db, db->salt, err);
+    if (status != NTEE_OK) return status;
+    return append(db, image, sizeof image, &frame, err);
+}

@@ -1,0 +1,64 @@
+/*
+ * db: the state of one open store, and what may be trusted in it.
+ *
+ * The engine does one thing from start to end per file: open (with recover), commit, get, scan. It knows no
+ * threads and takes no locks; api/ calls what changes this state (commit, mark, close) one at a time, and
+ * the reading walks from any thread beside it.
+ *
+ * Invariants:
+ *  D1. `number`, `check` and `salt` describe the newest frame in the log; the next one chains to them.
+ *  D2. `sequence` is the newest staged version's.
+ *  D3. Before the first frame of this opening an open frame announces `salt` (announced = 1).
+ *  D4. The lock descriptor is open, and locked, for exactly as long as the store is.
+ */
+#ifndef NT_ENGINE_DB_H
+#define NT_ENGINE_DB_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "format/record.h"
+#include "keydir/keydir.h"
+#include "keydir/value.h"
+#include "store/log.h"
+
+#define NT_LOCK_NAME "LOCK"
+
+/* What recovery found and did. */
+typedef struct nt_recovery {
+    uint64_t durable;   /* W: everything before it had been synced */
+    uint64_t end;       /* where the good frames end */
+    uint64_t cut;       /* bytes of a torn end that were cut off, trailing zeros not counted */
+    uint64_t frames;
+    uint64_t records;   /* ops read, live or not */
+    int clean;          /* the store had been closed */
+} nt_recovery;
+
+typedef struct nt_db {
+    int dir;            /* descriptors; -1: none */
+    int lock;
+    int read_only;
+    nt_log *log;
+    nt_keydir *keydir;
+    nt_source source;
+    nt_log_header header;
+    uint64_t salt;
+    uint64_t number;
+    uint64_t check;
+    uint64_t sequence;
+    int announced;
+    uint64_t durable_start; /* what was surely synced when the store was opened */
+    nt_recovery recovery;
+} nt_db;
+
+/* What a frame may claim as durable. A clean mark says so of what is before it, not of itself: it may have been
+ * written by a process that was killed before its last sync. */
+static inline uint64_t nt_db_durable(const nt_db *db) {
+    uint64_t synced = nt_log_synced(db->log);
+    return synced > db->recovery.end ? synced : db->durable_start;
+}
+
+/* Position just behind the newest frame, as versions carry it. */
+static inline uint64_t nt_db_end(const nt_db *db) { return db->source.base + nt_log_tail(db->log); }
+
+#endif

@@ -1,0 +1,170 @@
+#include "engine/get.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/os.h"
+#include "store/tree.h"
+
+ntee_status nt_check_key(const void *key, size_t key_len, ntee_error *err) {
+    if (!key || key_len == 0) return nt_fail(err, NTEE_INVALID, "a key has at least 1 byte");
+    if (key_len > NTEE_KEY_MAX)
+        return nt_fail(err, NTEE_TOO_LARGE, "the key has %zu bytes, the limit is %u", key_len,
+                       NTEE_KEY_MAX);
+    return NTEE_OK;
+}
+
+static ntee_status would_block(ntee_error *err) {
+    err->status = NTEE_WOULD_BLOCK;
+    err->message[0] = 0;
+    return NTEE_WOULD_BLOCK;
+}
+
+static uint64_t find(const nt_db *db, nt_view view, const void *key, size_t key_len) {
+    return nt_tree_find(nt_keydir_arena(db->keydir), view.version->roots[NT_ROOT_KEYS], key,
+                        key_len);
+}
+
+/* Copies a fetched value out. */
+static ntee_status give(const nt_op *op, void *buf, size_t cap, size_t *len, ntee_kind *kind,
+                        ntee_error *err) {
+    *len = op->value_len;
+    if (kind) *kind = (ntee_kind)op->value_kind;
+    if (op->value_len > cap)
+        return nt_fail(err, NTEE_SHORT_BUFFER, "the value has %u bytes, the buffer %zu",
+                       op->value_len, cap);
+    if (op->value_len) memcpy(buf, op->value, op->value_len);
+    return NTEE_OK;
+}
+
+ntee_status nt_get(nt_db *db, const void *key, size_t key_len, void *buf, size_t cap, size_t *len,
+                   ntee_kind *kind, int at_hand, ntee_error *err) {
+    nt_wanted wanted = {key, key_len};
+    nt_fetch fetch;
+    ntee_status status = nt_check_key(key, key_len, err);
+    if (status != NTEE_OK) return status;
+    nt_view view = nt_keydir_enter(db->keydir);
+    uint64_t entry = find(db, view, key, key_len);
+    if (entry == NT_ENTRY_NONE) {
+        err->status = status = NTEE_NOT_FOUND; /* no text: a miss is no fault and must be cheap */
+        err->message[0] = 0;
+        goto out;
+    }
+    nt_fetch_ahead(&db->source, entry);
+    if (at_hand && !nt_fetch_at_hand(&db->source, entry)) {
+        status = would_block(err);
+        goto out;
+    }
+    status = nt_fetch_begin(&fetch, &db->source, entry, view.version->log_end, &wanted, err);
+    if (status != NTEE_OK) goto out;
+    if (at_hand && fetch.op.value_len > NT_AT_HAND_BYTES)
+        status = would_block(err);
+    else
+        status = give(&fetch.op, buf, cap, len, kind, err);
+    if (!at_hand)
+        nt_log_touched(db->source.log, nt_entry_position(entry) - db->source.base,
+                       nt_record_size(&fetch.op));
+    nt_fetch_end(&fetch);
+out:
+    nt_keydir_leave(db->keydir, view);
+    return status;
+}
+
+ntee_status nt_has(nt_db *db, const void *key, size_t key_len, ntee_error *err) {
+    ntee_status status = nt_check_key(key, key_len, err);
+    if (status != NTEE_OK) return status;
+    nt_view view = nt_keydir_enter(db->keydir);
+    if (find(db, view, key, key_len) == NT_ENTRY_NONE) {
+        err->status = status = NTEE_NOT_FOUND;
+        err->message[0] = 0;
+    }
+    nt_keydir_leave(db->keydir, view);
+    return status;
+}
+
+/* The planned entries of a get_many, and what they need where the page is too small. */
+typedef struct many {
+    nt_buf entries;
+    uint64_t needed;
+    int full;
+} many;
+
+/* Looks one key up, verifies its record, and plans its place in the page. */
+static ntee_status plan_one(nt_db *db, nt_view view, const nt_wanted *wanted, nt_page_plan *page,
+                            int at_hand, many *plan, ntee_error *err) {
+    uint64_t entry = find(db, view, wanted->key, wanted->key_len);
+    uint64_t value_len = 4; /* "null" */
+    ntee_kind kind = NTEE_MISSING;
+    nt_fetch fetch;
+    if (entry != NT_ENTRY_NONE) {
+        if (at_hand && !nt_fetch_at_hand(&db->source, entry)) return would_block(err);
+        ntee_status status =
+            nt_fetch_begin(&fetch, &db->source, entry, view.version->log_end, wanted, err);
+        if (status != NTEE_OK) return status;
+        value_len = fetch.op.value_len;
+        kind = (ntee_kind)fetch.op.value_kind;
+        nt_fetch_end(&fetch);
+    }
+    plan->needed += value_len + 1 + NT_PAGE_ENTRY_SIZE;
+    if (at_hand && plan->needed > NT_AT_HAND_BYTES + 64) return would_block(err);
+    plan->full |= !nt_page_add(page, 0, value_len, kind);
+    if (!nt_buf_append(&plan->entries, &entry, sizeof entry))
+        return nt_fail(err, NTEE_NOMEM, "no memory for a list of keys");
+    return NTEE_OK;
+}
+
+/* Copies the planned values into the page. */
+static ntee_status fill_many(nt_db *db, nt_view view, nt_page_plan *page, const many *plan,
+                             ntee_error *err) {
+    for (size_t at = 0; at < plan->entries.len; at += sizeof(uint64_t)) {
+        uint64_t entry = nt_load64(plan->entries.data + at);
+        uint8_t *key, *value;
+        nt_fetch fetch;
+        nt_page_fill(page, &key, &value);
+        if (entry == NT_ENTRY_NONE) {
+            memcpy(value, "null", 4);
+            continue;
+        }
+        ntee_status status =
+            nt_fetch_again(&fetch, &db->source, entry, view.version->log_end, err);
+        if (status != NTEE_OK) return status;
+        if (fetch.op.value_len) memcpy(value, fetch.op.value, fetch.op.value_len);
+        nt_fetch_end(&fetch);
+    }
+    nt_page_end(page);
+    return NTEE_OK;
+}
+
+ntee_status nt_get_many(nt_db *db, const void *keys, size_t len, nt_page_plan *page, int at_hand,
+                        uint64_t *needed, ntee_error *err) {
+    nt_wire_reader reader = {.at = keys, .remaining = len, .item = -1};
+    many plan = {.needed = 16};
+    const uint8_t *key;
+    size_t key_len;
+    int got;
+    ntee_status status = NTEE_OK;
+    nt_view view = nt_keydir_enter(db->keydir);
+    while ((got = nt_wire_next_key(&reader, &key, &key_len, err)) == 1) {
+        nt_wanted wanted = {key, key_len};
+        status = nt_check_key(key, key_len, err);
+        if (status == NTEE_OK) status = plan_one(db, view, &wanted, page, at_hand, &plan, err);
+        if (status != NTEE_OK) {
+            err->item = reader.item;
+            goto out;
+        }
+    }
+    if (got < 0) {
+        status = err->status;
+        goto out;
+    }
+    *needed = plan.needed;
+    if (plan.full)
+        status = nt_fail(err, NTEE_SHORT_BUFFER, "the values need a page of %llu bytes",
+                         (unsigned long long)plan.needed);
+    else
+        status = fill_many(db, view, page, &plan, err);
+out:
+    nt_buf_free(&plan.entries);
+    nt_keydir_leave(db->keydir, view);
+    return status;
+}

@@ -1,0 +1,119 @@
+#include "keydir/value.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/os.h"
+#include "format/record.h"
+#include "keydir/keydir.h"
+
+static ntee_status corrupt(const nt_source *source, uint64_t offset, const nt_wanted *wanted,
+                           ntee_error *err) {
+    char key[96];
+    char what[160];
+    const char *reason = "the record does not match its checksum";
+    if (wanted) {
+        static const char lead[] = "the record does not match its checksum, key ";
+        memcpy(what, lead, sizeof lead - 1);
+        nt_show_key(key, sizeof key, wanted->key, wanted->key_len);
+        size_t n = strlen(key);
+        memcpy(what + sizeof lead - 1, key, n + 1);
+        reason = what;
+    }
+    return nt_fail_corrupt(err, nt_log_name(source->log), offset, reason);
+}
+
+/* Copies the record at `offset` into memory. *size is its size, or more than `remaining` where what it claims cannot
+ * be. */
+static ntee_status copy_record(nt_fetch *fetch, const nt_source *source, uint64_t offset,
+                               uint64_t remaining, uint64_t *size, ntee_error *err) {
+    size_t got = (size_t)(remaining < sizeof fetch->small ? remaining : sizeof fetch->small);
+    ntee_status status = nt_log_read(source->log, offset, fetch->small, got, err);
+    if (status != NTEE_OK) return status;
+    fetch->record = fetch->small;
+    while ((*size = nt_record_claimed_size(fetch->record, got)) > got) {
+        if (*size > remaining) return NTEE_OK;
+        uint8_t *grown = nt_realloc(fetch->owned, (size_t)*size);
+        if (!grown) {
+            nt_fetch_end(fetch);
+            return nt_fail(err, NTEE_NOMEM, "no memory for a record of the log");
+        }
+        fetch->owned = grown;
+        fetch->record = grown;
+        status = nt_log_read(source->log, offset, grown, (size_t)*size, err);
+        if (status != NTEE_OK) {
+            nt_fetch_end(fetch);
+            return status;
+        }
+        got = (size_t)*size;
+    }
+    return NTEE_OK;
+}
+
+/* Sets fetch->record to the whole record's bytes and decodes it. *whole is 0 where its structure is broken. */
+static ntee_status locate(nt_fetch *fetch, const nt_source *source, uint64_t offset,
+                          uint64_t remaining, int *whole, ntee_error *err) {
+    uint64_t size = 0;
+    *whole = 0;
+    if (remaining < NT_RECORD_HEAD_SIZE) return NTEE_OK;
+    fetch->record = nt_log_view(source->log, offset, (size_t)remaining);
+    if (fetch->record) {
+        size = nt_record_claimed_size(fetch->record, remaining);
+    } else {
+        ntee_status status = copy_record(fetch, source, offset, remaining, &size, err);
+        if (status != NTEE_OK) return status;
+    }
+    *whole = size <= remaining && nt_record_decode(fetch->record, size, &fetch->op) == size;
+    return NTEE_OK;
+}
+
+ntee_status nt_fetch_begin(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
+                           const nt_wanted *wanted, ntee_error *err) {
+    uint64_t position = nt_entry_position(entry);
+    uint64_t offset = position - source->base;
+    int whole;
+    fetch->owned = NULL;
+    if ((entry & NT_ENTRY_DAMAGED) || position < source->base || position >= end)
+        return corrupt(source, offset, wanted, err);
+    ntee_status status = locate(fetch, source, offset, end - position, &whole, err);
+    if (status != NTEE_OK) return status;
+    const nt_op *op = &fetch->op;
+    if (!whole || op->kind != NT_OP_PUT || !nt_record_key_ok(fetch->record, op, source->seed) ||
+        (wanted && nt_compare(op->key, op->key_len, wanted->key, wanted->key_len) != 0) ||
+        !nt_record_value_ok(fetch->record, op, source->seed)) {
+        nt_fetch_end(fetch);
+        return corrupt(source, offset, wanted, err);
+    }
+    return NTEE_OK;
+}
+
+ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
+                           ntee_error *err) {
+    uint64_t position = nt_entry_position(entry);
+    int whole;
+    fetch->owned = NULL;
+    ntee_status status =
+        locate(fetch, source, position - source->base, end - position, &whole, err);
+    if (status != NTEE_OK || whole) return status;
+    nt_fetch_end(fetch);
+    return corrupt(source, position - source->base, NULL, err);
+}
+
+void nt_fetch_end(nt_fetch *fetch) {
+    if (fetch->owned) nt_free(fetch->owned);
+    fetch->owned = NULL;
+}
+
+int nt_fetch_at_hand(const nt_source *source, uint64_t entry) {
+    return nt_log_at_hand(source->log, nt_entry_position(entry) - source->base,
+                          NT_RECORD_HEAD_SIZE);
+}
+
+void nt_fetch_ahead(const nt_source *source, uint64_t entry) {
+    const uint8_t *at =
+        nt_log_view(source->log, nt_entry_position(entry) - source->base, NT_RECORD_HEAD_SIZE);
+    if (!at) return;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+    __builtin_prefetch(at + 128);
+}

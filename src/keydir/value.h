@@ -1,0 +1,51 @@
+/*
+ * value: from an entry to bytes that can be trusted.
+ *
+ * Fetching a record checks both of its checksums and, where the caller names one, its key, on every read. In the
+ * mapped log the record is looked at in place; otherwise it is copied into memory that the fetch owns.
+ */
+#ifndef NT_KEYDIR_VALUE_H
+#define NT_KEYDIR_VALUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "format/op.h"
+#include "store/log.h"
+
+/* Where positions lead, and under which seed records verify. */
+typedef struct nt_source {
+    nt_log *log;
+    uint64_t base; /* the log's position 0 */
+    uint64_t seed;
+} nt_source;
+
+typedef struct nt_fetch {
+    const uint8_t *record; /* the encoded record */
+    nt_op op;              /* decoded; points into it */
+    uint8_t *owned;        /* memory to free, or NULL */
+    uint8_t small[504];    /* copy of a short record where there is no mapping */
+} nt_fetch;
+
+/* A key to compare the stored one with; NULL compares nothing (a scan: the tree gave the entry). */
+typedef struct nt_wanted {
+    const void *key;
+    size_t key_len;
+} nt_wanted;
+
+/* Fetches the record of `entry`, all of it below position `end`. NTEE_CORRUPT names file, offset and, where wanted,
+ * key; NTEE_IO, NTEE_NOMEM. After NTEE_OK call nt_fetch_end. */
+ntee_status nt_fetch_begin(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
+                           const nt_wanted *wanted, ntee_error *err);
+/* The same for a record that a fetch of this version has already verified. */
+ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
+                           ntee_error *err);
+void nt_fetch_end(nt_fetch *fetch);
+
+/* Whether fetching would not wait for a disk, as far as is known. */
+int nt_fetch_at_hand(const nt_source *source, uint64_t entry);
+/* Starts loading a mapped record into the processor's cache. */
+void nt_fetch_ahead(const nt_source *source, uint64_t entry);
+
+#endif

@@ -1,0 +1,511 @@
+#include "store/arena.h"
+
+#include "base/epoch.h"
+#include "base/os.h"
+
+/*
+ * Every list of nodes is threaded through the notes, so that nothing but taking a new chunk, or a hold, can
+ * run out of memory: retiring, sealing, rolling back and freeing cannot fail.
+ *
+ * A node is in one of these states:
+ *   never used   its chunk's fill has not reached it
+ *   free         note.turn = FREE; in `free`, or in `spare` where its own turn gave it back
+ *   live         note.turn = 0
+ *   retired      note.turn = the turn that retired it; in `dropped` until that turn is sealed, then in
+ *                `queue`, then perhaps in a hold's `kept`, then perhaps in `orphans`, then free
+ * The nodes born in the current turn are chained by note.born, those given back included.
+ *
+ * The writer alone touches free, spare, dropped and queue. The lock guards the holds with their lists, and
+ * the orphans.
+ */
+
+#define CHUNK_NODES (1u << NT_ARENA_CHUNK_SHIFT)
+#define CHUNK_BYTES ((size_t)CHUNK_NODES * NT_NODE_SIZE)
+#define CHUNK_FIRST 32u                  /* below are the notes */
+#define CHUNK_END (CHUNK_NODES - 1u)     /* the last node stays unused: room to read past a node's end */
+#define CHUNKS_MAX (1u << (32u - NT_ARENA_CHUNK_SHIFT))
+#define TABLE_FIRST 64u
+
+/* The first chunks are taken one by one, so that a small store is small; then several at a time, in pieces
+ * for which the system may use large pages: those make everything about a quarter faster. */
+#define SINGLE_CHUNKS 4u
+#define CHUNKS_AT_ONCE 4u
+
+#define FREE UINT64_MAX
+
+#define RECLAIM_AT 96u      /* nodes waiting before it is worth looking at the readers' slots */
+#define RECLAIM_LEAST 512u  /* nodes looked at in one publication, besides twice what was retired since */
+#define ORPHANS_LEAST 64u   /* the same for orphans, which are cold */
+#define LOCK_SPAN 64u       /* nodes looked at under one lock */
+
+typedef struct note {
+    uint64_t turn;
+    uint32_t next; /* in the list the node is in */
+    uint32_t born; /* the next node born in the same turn */
+} note;
+
+_Static_assert(sizeof(note) == NT_ARENA_NOTE_SIZE, "a note has its size");
+_Static_assert(sizeof(note) * CHUNK_NODES == CHUNK_FIRST * NT_NODE_SIZE, "the notes fill their nodes");
+
+typedef struct list {
+    uint32_t head, tail; /* 0: empty; the tail of a list with a head is always right */
+} list;
+
+typedef struct hold {
+    struct hold *older, *newer;
+    uint64_t number;
+    uint32_t count;
+    list kept; /* retired nodes that this version reaches and no newer held version does */
+} hold;
+
+typedef struct table {
+    struct table *smaller;
+    uint32_t cap;
+    uint8_t *_Atomic at[];
+} table;
+
+struct nt_arena {
+    nt_arena_map map;
+    table *chunks;
+    uint32_t chunk_count; /* in the table */
+    uint32_t open;        /* of them, those that nodes have been taken from: the last one is the newest */
+    uint32_t fill;        /* the next node of the newest chunk never used so far */
+
+    uint64_t turn;   /* the current turn's, or the last one's, number */
+    uint64_t sealed; /* the last sealed turn's number */
+    uint64_t published;
+    uint32_t born;
+    list spare;
+    list dropped;
+    list free;
+    list queue;
+    uint64_t looked;  /* nodes in the queue after the last look at it */
+    uint64_t look_at; /* the number of queued nodes that makes it worth looking */
+
+    /* Written by the writer, read by whoever measures. The nodes used that are not counted here are live. */
+    _Atomic uint64_t used_nodes; /* ever */
+    _Atomic uint64_t free_nodes; /* free and spare */
+    _Atomic uint64_t queued;     /* dropped and queue */
+    _Atomic uint64_t bytes;
+
+    _Atomic uint64_t clock; /* the published number + 1, so never 0 */
+    nt_epoch epoch;
+
+    atomic_flag lock;
+    hold *newest;
+    list orphans; /* of holds that are gone */
+    _Atomic int has_orphans;
+    _Atomic uint64_t kept_nodes; /* in the holds' lists and the orphans; the writer counts */
+
+    _Alignas(64) uint8_t scratch[NT_ARENA_SCRATCH];
+};
+
+#define ARENA_BYTES ((sizeof(struct nt_arena) + 0xFFFFu) & ~(size_t)0xFFFFu)
+
+/* ---- Small tools ---- */
+
+static void add(_Atomic uint64_t *figure, uint64_t by) { /* one writer: no atomic addition needed */
+    atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static void take(_Atomic uint64_t *figure, uint64_t by) { add(figure, (uint64_t)0 - by); }
+
+static uint64_t get(const _Atomic uint64_t *figure) {
+    return atomic_load_explicit(figure, memory_order_relaxed);
+}
+
+static uint8_t *chunk_of(const nt_arena *arena, uint32_t id) {
+    return atomic_load_explicit(&arena->chunks->at[id >> NT_ARENA_CHUNK_SHIFT], memory_order_relaxed);
+}
+
+static note *note_of(const nt_arena *arena, uint32_t id) {
+    return (note *)(void *)chunk_of(arena, id) + (id & (CHUNK_NODES - 1u));
+}
+
+static uint64_t birth_of(const nt_arena *arena, uint32_t id) {
+    return ((const nt_node *)nt_arena_node(arena, id))->birth;
+}
+
+static void append(nt_arena *arena, list *to, uint32_t id) {
+    note_of(arena, id)->next = 0;
+    if (to->head == 0) {
+        to->head = id;
+    } else {
+        note_of(arena, to->tail)->next = id;
+    }
+    to->tail = id;
+}
+
+static void push(nt_arena *arena, list *to, uint32_t id) {
+    note_of(arena, id)->next = to->head;
+    if (to->head == 0) to->tail = id;
+    to->head = id;
+}
+
+static uint32_t pop(nt_arena *arena, list *from) {
+    uint32_t id = from->head;
+    if (id != 0) from->head = note_of(arena, id)->next;
+    return id;
+}
+
+/* Moves all of `from` behind the end of `to`. */
+static void join(nt_arena *arena, list *to, list *from) {
+    if (from->head == 0) return;
+    if (to->head == 0) {
+        *to = *from;
+    } else {
+        note_of(arena, to->tail)->next = from->head;
+        to->tail = from->tail;
+    }
+    from->head = from->tail = 0;
+}
+
+static void lock(nt_arena *arena) {
+    while (atomic_flag_test_and_set_explicit(&arena->lock, memory_order_acquire)) {
+        nt_os_yield("arena lock");
+        nt_epoch_pause();
+    }
+}
+
+static void unlock(nt_arena *arena) { atomic_flag_clear_explicit(&arena->lock, memory_order_release); }
+
+/* ---- Chunks ---- */
+
+static int grow_table(nt_arena *arena) {
+    table *old = arena->chunks;
+    uint32_t cap = old ? old->cap * 2u : TABLE_FIRST;
+    size_t bytes = sizeof(table) + cap * sizeof(old->at[0]);
+    table *larger = nt_alloc(bytes);
+    if (!larger) return 0;
+    larger->smaller = old; /* readers may still be looking at it */
+    larger->cap = cap;
+    for (uint32_t i = 0; i < cap; i++) {
+        uint8_t *chunk = old && i < old->cap ? atomic_load_explicit(&old->at[i], memory_order_relaxed) : NULL;
+        atomic_init(&larger->at[i], chunk);
+    }
+    arena->chunks = larger;
+    atomic_store_explicit(&arena->map.chunks, larger->at, memory_order_release);
+    add(&arena->bytes, bytes);
+    return 1;
+}
+
+/* How many chunks were, or are to be, taken together with the one of this number. */
+static uint32_t chunks_together(uint32_t chunk) { return chunk < SINGLE_CHUNKS ? 1 : CHUNKS_AT_ONCE; }
+
+static int take_chunks(nt_arena *arena) {
+    uint32_t count = chunks_together(arena->chunk_count);
+    if (arena->chunk_count + count > CHUNKS_MAX) return 0;
+    if (arena->chunk_count + count > arena->chunks->cap && !grow_table(arena)) return 0;
+    uint8_t *memory = NT_OS->alloc_pages(count * CHUNK_BYTES);
+    if (!memory) return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        atomic_store_explicit(&arena->chunks->at[arena->chunk_count++], memory + i * CHUNK_BYTES,
+                              memory_order_relaxed);
+    }
+    add(&arena->bytes, count * CHUNK_BYTES);
+    return 1;
+}
+
+/* A node never used before, or 0. */
+static uint32_t carve(nt_arena *arena) {
+    if (arena->fill == CHUNK_END) {
+        if (arena->open == arena->chunk_count && !take_chunks(arena)) return 0;
+        arena->open++;
+        arena->fill = CHUNK_FIRST;
+    }
+    add(&arena->used_nodes, 1);
+    return (arena->open - 1u) << NT_ARENA_CHUNK_SHIFT | arena->fill++;
+}
+
+/* Where the nodes of a chunk end that have been used. */
+static uint32_t end_of(const nt_arena *arena, uint32_t chunk) {
+    return chunk + 1u == arena->open ? arena->fill : CHUNK_END;
+}
+
+nt_arena *nt_arena_create(void) {
+    nt_arena *arena = NT_OS->alloc_pages(ARENA_BYTES); /* pages: the slots want their alignment */
+    if (!arena) return NULL;
+    atomic_flag_clear(&arena->lock);
+    atomic_init(&arena->clock, 1);
+    atomic_init(&arena->bytes, ARENA_BYTES);
+    arena->fill = CHUNK_END;
+    arena->look_at = RECLAIM_AT;
+    if (!grow_table(arena)) {
+        nt_arena_destroy(arena);
+        return NULL;
+    }
+    return arena;
+}
+
+void nt_arena_destroy(nt_arena *arena) {
+    if (!arena) return;
+    for (uint32_t i = 0; i < arena->chunk_count; i += chunks_together(i)) {
+        NT_OS->free_pages(atomic_load_explicit(&arena->chunks->at[i], memory_order_relaxed),
+                          chunks_together(i) * CHUNK_BYTES);
+    }
+    while (arena->chunks) {
+        table *smaller = arena->chunks->smaller;
+        nt_free(arena->chunks);
+        arena->chunks = smaller;
+    }
+    while (arena->newest) {
+        hold *older = arena->newest->older;
+        nt_free(arena->newest);
+        arena->newest = older;
+    }
+    NT_OS->free_pages(arena, ARENA_BYTES);
+}
+
+/* ---- Giving nodes back ---- */
+
+/* Makes a node free that is live or retired. */
+static void release(nt_arena *arena, uint32_t id) {
+    note *n = note_of(arena, id);
+#ifdef NT_TESTING /* whoever still reads it shall notice */
+    memset(nt_arena_node(arena, id), 0xDD, NT_NODE_SIZE);
+#endif
+    n->turn = FREE;
+    push(arena, &arena->free, id);
+    add(&arena->free_nodes, 1);
+}
+
+/* The newest held version before `turn`, where it is not older than `birth`: the version that keeps a node
+ * of that birth, retired by that turn. Under the lock. */
+static hold *keeper(const nt_arena *arena, uint64_t birth, uint64_t turn) {
+    hold *h = arena->newest;
+    while (h && h->number >= turn) h = h->older;
+    return h && h->number >= birth ? h : NULL;
+}
+
+/* Looks at one node that no reader's slot protects: a hold keeps it, or it is free. Under the lock. */
+static void keep_or_release(nt_arena *arena, uint32_t id) {
+    hold *h = arena->newest ? keeper(arena, birth_of(arena, id), note_of(arena, id)->turn) : NULL;
+    if (h) {
+        append(arena, &h->kept, id);
+        add(&arena->kept_nodes, 1);
+    } else {
+        release(arena, id);
+    }
+}
+
+/* Looks at up to `most` nodes of the queue whose turn is before `limit`. 1 where there may be more. */
+static int drain_queue(nt_arena *arena, uint64_t limit, uint64_t most) {
+    while (most > 0) {
+        lock(arena);
+        for (uint32_t i = 0; i < LOCK_SPAN && most > 0; i++, most--) {
+            uint32_t id = arena->queue.head;
+            if (id == 0 || note_of(arena, id)->turn >= limit) {
+                unlock(arena);
+                return 0;
+            }
+            pop(arena, &arena->queue);
+            take(&arena->queued, 1);
+            keep_or_release(arena, id);
+        }
+        unlock(arena);
+    }
+    return 1;
+}
+
+/* The same for what dropped holds left behind. */
+static void drain_orphans(nt_arena *arena, uint64_t most) {
+    for (int more = 1; more && most > 0;) {
+        lock(arena);
+        for (uint32_t i = 0; i < LOCK_SPAN && most > 0; i++, most--) {
+            uint32_t id = pop(arena, &arena->orphans);
+            if (id == 0) {
+                atomic_store_explicit(&arena->has_orphans, 0, memory_order_relaxed);
+                more = 0;
+                break;
+            }
+            take(&arena->kept_nodes, 1);
+            keep_or_release(arena, id);
+        }
+        unlock(arena);
+    }
+}
+
+/* ---- The writer's turn ---- */
+
+uint64_t nt_arena_begin(nt_arena *arena) {
+    arena->turn = arena->sealed + 1u;
+    return arena->turn;
+}
+
+void nt_arena_seal(nt_arena *arena) {
+    arena->sealed = arena->turn;
+    arena->born = 0;
+    join(arena, &arena->queue, &arena->dropped);
+    join(arena, &arena->spare, &arena->free);
+    arena->free = arena->spare;
+    arena->spare.head = arena->spare.tail = 0;
+}
+
+void nt_arena_rollback(nt_arena *arena) {
+    arena->spare.head = arena->spare.tail = 0; /* all of them are among the born */
+    for (uint32_t id = arena->born, next; id != 0; id = next) {
+        next = note_of(arena, id)->born;
+        if (note_of(arena, id)->turn == FREE) take(&arena->free_nodes, 1); /* counted already */
+        release(arena, id);
+    }
+    arena->born = 0;
+    for (uint32_t id; (id = pop(arena, &arena->dropped)) != 0;) {
+        note_of(arena, id)->turn = 0;
+        take(&arena->queued, 1);
+    }
+    arena->turn = arena->sealed;
+}
+
+void nt_arena_rewind(nt_arena *arena, uint64_t number) {
+    list later = arena->queue;
+    arena->queue.head = arena->queue.tail = 0;
+    for (uint32_t id; (id = pop(arena, &later)) != 0;) {
+        if (note_of(arena, id)->turn <= number) {
+            append(arena, &arena->queue, id);
+            continue;
+        }
+        note_of(arena, id)->turn = 0;
+        take(&arena->queued, 1);
+    }
+    /* Rare enough to look at every node for those born since. None of them is in the queue any more, since
+     * a node is born before it is retired. */
+    for (uint32_t chunk = 0; chunk < arena->open; chunk++) {
+        for (uint32_t i = CHUNK_FIRST; i < end_of(arena, chunk); i++) {
+            uint32_t id = chunk << NT_ARENA_CHUNK_SHIFT | i;
+            if (note_of(arena, id)->turn == 0 && birth_of(arena, id) > number) release(arena, id);
+        }
+    }
+    arena->sealed = number;
+    arena->turn = number;
+}
+
+void nt_arena_publish(nt_arena *arena, uint64_t number) {
+    int again = number == arena->published;
+    arena->published = number;
+    atomic_store_explicit(&arena->clock, number + 1u, memory_order_release);
+    uint64_t queued = get(&arena->queued), twice = queued > arena->looked ? 2u * (queued - arena->looked) : 0;
+    if (atomic_load_explicit(&arena->has_orphans, memory_order_relaxed)) {
+        drain_orphans(arena, ORPHANS_LEAST + twice);
+    }
+    if (queued < arena->look_at && !again) return;
+    /* Slots hold clocks: a reader with the number of version v in its slot may reach what v + 1 retired. */
+    atomic_store(&arena->clock, number + 1u); /* again, in the one order with the slots */
+    uint64_t oldest = nt_epoch_oldest(&arena->epoch);
+    int more = drain_queue(arena, oldest < number + 1u ? oldest : number + 1u, RECLAIM_LEAST + twice);
+    arena->looked = get(&arena->queued);
+    arena->look_at = more ? 0 : arena->looked + RECLAIM_AT;
+}
+
+uint32_t nt_arena_new(nt_arena *arena) {
+    uint32_t id = pop(arena, &arena->spare); /* is among the born already */
+    if (id != 0) {
+        take(&arena->free_nodes, 1);
+        note_of(arena, id)->turn = 0;
+    } else {
+        if ((id = pop(arena, &arena->free)) != 0) {
+            take(&arena->free_nodes, 1);
+        } else if ((id = carve(arena)) == 0) {
+            return 0;
+        }
+        *note_of(arena, id) = (note){.born = arena->born};
+        arena->born = id;
+    }
+    ((nt_node *)nt_arena_node(arena, id))->birth = arena->turn;
+    return id;
+}
+
+void nt_arena_retire(nt_arena *arena, uint32_t id) {
+    note *n = note_of(arena, id);
+    if (birth_of(arena, id) == arena->turn) {
+        n->turn = FREE;
+        push(arena, &arena->spare, id);
+        add(&arena->free_nodes, 1);
+        return;
+    }
+    n->turn = arena->turn;
+    append(arena, &arena->dropped, id);
+    add(&arena->queued, 1);
+}
+
+uint64_t nt_arena_turn(const nt_arena *arena) { return arena->turn; }
+
+void *nt_arena_scratch(nt_arena *arena) { return arena->scratch; }
+
+/* ---- Readers ---- */
+
+uint32_t nt_arena_enter(nt_arena *arena) { return nt_epoch_enter(&arena->epoch, &arena->clock); }
+
+void nt_arena_leave(nt_arena *arena, uint32_t slot) { nt_epoch_leave(&arena->epoch, slot); }
+
+/* Where a hold on `number` is or belongs: the newest one that is not newer. Under the lock. */
+static hold *place_of(const nt_arena *arena, uint64_t number, hold **newer) {
+    hold *h = arena->newest;
+    *newer = NULL;
+    while (h && h->number > number) {
+        *newer = h;
+        h = h->older;
+    }
+    return h;
+}
+
+/*
+ * Why a hold never comes too late: the caller's slot holds a clock of at most number + 1, so until it leaves
+ * no node retired by a turn after `number` passes the limit of nt_arena_publish; and a publication that no
+ * longer sees the slot sees the hold, which was made before.
+ */
+int nt_arena_hold(nt_arena *arena, uint64_t number) {
+    hold *fresh = nt_alloc(sizeof(*fresh)), *newer;
+    if (!fresh) return 0;
+    *fresh = (hold){.number = number, .count = 1};
+    lock(arena);
+    hold *h = place_of(arena, number, &newer);
+    if (h && h->number == number) {
+        h->count++;
+    } else {
+        fresh->older = h;
+        fresh->newer = newer;
+        if (h) h->newer = fresh;
+        *(newer ? &newer->older : &arena->newest) = fresh;
+        fresh = NULL;
+    }
+    unlock(arena);
+    nt_free(fresh);
+    return 1;
+}
+
+void nt_arena_drop(nt_arena *arena, uint64_t number) {
+    hold *newer;
+    lock(arena);
+    hold *h = place_of(arena, number, &newer);
+    if (!h || h->number != number || --h->count > 0) {
+        unlock(arena);
+        return;
+    }
+    if (h->older) h->older->newer = newer;
+    *(newer ? &newer->older : &arena->newest) = h->older;
+    if (h->kept.head != 0) {
+        join(arena, &arena->orphans, &h->kept);
+        atomic_store_explicit(&arena->has_orphans, 1, memory_order_relaxed);
+    }
+    unlock(arena);
+    nt_free(h);
+}
+
+/* ---- Figures ---- */
+
+void nt_arena_measure(nt_arena *arena, nt_arena_usage *usage) {
+    usage->free = get(&arena->free_nodes);
+    usage->waiting = get(&arena->queued) + get(&arena->kept_nodes);
+    usage->live = get(&arena->used_nodes) - usage->free - usage->waiting;
+    usage->bytes = get(&arena->bytes);
+    usage->holds = 0;
+    lock(arena);
+    for (hold *h = arena->newest; h; h = h->older) usage->holds += h->count;
+    unlock(arena);
+}
+
+int nt_arena_is_used(const nt_arena *arena, uint32_t id) {
+    uint32_t chunk = id >> NT_ARENA_CHUNK_SHIFT, i = id & (CHUNK_NODES - 1u);
+    if (chunk >= arena->open || i < CHUNK_FIRST || i >= end_of(arena, chunk)) return 0;
+    return note_of(arena, id)->turn != FREE;
+}

@@ -1,0 +1,30 @@
+/*
+ * tree_path: the way from a root to a leaf, and the steps of a change that several tree_* files share.
+ */
+#ifndef NT_STORE_TREE_PATH_H
+#define NT_STORE_TREE_PATH_H
+
+#include "store/node.h"
+#include "store/tree.h"
+
+#define NT_PATH_MAX 24 /* levels of inner nodes */
+
+typedef struct nt_path {
+    int depth;                 /* inner nodes above the leaf */
+    uint32_t ids[NT_PATH_MAX + 1]; /* from the root to the leaf */
+    int at[NT_PATH_MAX + 1];   /* the child taken in each; in the leaf, the entry */
+} nt_path;
+
+static inline uint32_t nt_root_id(nt_root root) { return (uint32_t)root; }
+static inline int nt_root_height(nt_root root) { return (int)(root >> 32); }
+static inline nt_root nt_root_of(uint32_t id, int height) { return id | (uint64_t)(unsigned)height << 32; }
+
+/* After an insertion at the end of `path` found no room: makes it by another layout of the leaf, or splits it
+ * and what is above. 1, or 0 where memory is short. */
+int nt_tree_grow(nt_arena *arena, nt_root *root, nt_path *path, const nt_entry *entry);
+
+/* After a removal at the end of `path`: joins nodes that are nearly empty with their neighbours, or lets
+ * neighbours share, and takes levels off. 1, or 0 where memory is short. */
+int nt_tree_shrink(nt_arena *arena, nt_root *root, nt_path *path);
+
+#endif
