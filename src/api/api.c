@@ -47,19 +47,23 @@ static ntee_status start(struct ntee *db, const char *path, const ntee_options *
     db->path = nt_alloc(len);
     if (!db->path) return nt_fail(err, NTEE_NOMEM, "no memory for a handle");
     memcpy(db->path, path, len);
+    db->db.lock = -1;
+    nt_table_add(db); /* before the lock is taken, so that a child forked meanwhile lets go of it */
     ntee_status status = nt_db_open(&db->db, path, &how, err);
-    if (status != NTEE_OK) return status;
+    if (status != NTEE_OK) goto not_open;
     if (pthread_mutex_init(&db->scans_mutex, NULL)) goto no_mutex;
     if (!nt_writer_init(&db->writer, &db->db, (options->flags & NTEE_SYNC_EVERY_WRITE) != 0))
         goto no_writer;
     nt_background_init(&db->background, &db->writer, interval);
-    nt_table_add(db);
     return NTEE_OK;
 no_writer:
     pthread_mutex_destroy(&db->scans_mutex);
 no_mutex:
     nt_db_close(&db->db, 0, NULL, err);
-    return nt_fail(err, NTEE_NOMEM, "no memory for a handle");
+    status = nt_fail(err, NTEE_NOMEM, "no memory for a handle");
+not_open:
+    nt_table_remove(db);
+    return status;
 }
 
 ntee_status ntee_open(const char *path, const ntee_options *options, ntee **out) {
@@ -89,8 +93,8 @@ static ntee_status finish(struct ntee *db, int destroy, ntee_error *err) {
     if (status != NTEE_OK) return status;
     nt_background_stop(&db->background);
     nt_handle_end_scans(db);
-    nt_table_remove(db);
     status = nt_db_close(&db->db, atomic_load(&db->writer.failed), destroy ? db->path : NULL, err);
+    nt_table_remove(db); /* now: as long as there is a lock, a forked child has to let go of it */
     nt_writer_destroy(&db->writer);
     pthread_mutex_destroy(&db->scans_mutex);
     nt_free(db->path);

@@ -31,13 +31,13 @@ static void *run(void *arg) {
     nt_background *background = arg;
     int64_t next = NT_OS->now_boot() + background->interval_ms;
     while (!stopped(background)) {
-        nt_log_prepare(background->writer->db->log);
         if (NT_OS->now_boot() >= next) {
             /* The next tick is counted from the beginning of this one, so that a write waits for at most one
              * interval and one sync. */
             next = NT_OS->now_boot() + background->interval_ms;
             nt_background_step(background);
         }
+        nt_log_prepare(background->writer->db->log); /* behind the sync, which takes prepared pages away */
         nt_writer_rest(background->writer, next - NT_OS->now_boot(), &background->stop);
     }
     return NULL;

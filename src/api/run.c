@@ -49,6 +49,7 @@ static ntee_status run_get_many(const call *c, ntee_error *err) {
 
 static ntee_status run_write(const call *c, ntee_error *err) {
     nt_write write;
+    if (c->at_hand && c->in_len > NT_AT_HAND_BYTES) return would_block(err);
     nt_write_begin(&write, c->db->db.source.seed);
     ntee_status status = nt_write_add_framed(&write, c->in, c->in_len, err);
     if (status == NTEE_OK) status = nt_handle_write(c->db, &write, c->at_hand, err);
@@ -171,14 +172,19 @@ static ntee_status run_scan_next(const call *c, ntee_error *err) {
     uint64_t number = nt_load64(c->in);
     nt_scan *scan = take_scan(c->db, number);
     if (!scan) return no_scan(err);
+    c->reply->scan = number;
+    if (c->at_hand && !nt_scan_at_hand(scan)) {
+        c->reply->needed = nt_scan_estimate(scan);
+        give_back(c->db, number, 0);
+        return would_block(err);
+    }
     ntee_status status = nt_scan_fill(scan, c->out, c->out_cap, &page, err);
     int ended = status == NTEE_OK && !page.more;
     describe(c, &page);
     give_back(c->db, number, ended);
-    if (ended)
-        end_scan(scan);
-    else
-        c->reply->scan = number;
+    if (!ended) return status;
+    c->reply->scan = 0;
+    end_scan(scan);
     return status;
 }
 

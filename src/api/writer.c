@@ -35,16 +35,20 @@ static ntee_status would_block(ntee_error *err) {
     return nt_fail(err, NTEE_WOULD_BLOCK, "the write would have to wait");
 }
 
+/* Stages of a failure: the first to fail writes it down, the others may look at it only then. */
+enum { FINE = 0, FAILING = 1, FAILED = 2 };
+
 static int has_failed(nt_writer *writer, ntee_error *err) {
-    if (!atomic_load_explicit(&writer->failed, memory_order_acquire)) return 0;
-    *err = writer->failure; /* written once, before `failed` was set */
+    if (atomic_load_explicit(&writer->failed, memory_order_acquire) != FAILED) return 0;
+    *err = writer->failure;
     return 1;
 }
 
 static void fail(nt_writer *writer, const ntee_error *err) {
-    if (atomic_load_explicit(&writer->failed, memory_order_relaxed)) return;
+    int fine = FINE;
+    if (!atomic_compare_exchange_strong(&writer->failed, &fine, FAILING)) return;
     writer->failure = *err;
-    atomic_store_explicit(&writer->failed, 1, memory_order_release);
+    atomic_store_explicit(&writer->failed, FAILED, memory_order_release);
 }
 
 /* What one sync will make durable and may publish. */
@@ -103,12 +107,16 @@ static ntee_status wait_durable(nt_writer *writer, uint64_t target, ntee_error *
     return status;
 }
 
-/* The turn itself: *end is where the write ends in the log. */
+/* The turn itself: *end is where the newest write of all ends in the log. */
 static ntee_status take_turn(nt_writer *writer, nt_write *write, uint64_t *end, ntee_error *err) {
+    ntee_error broken; /* the log's own: this write may have failed for another reason meanwhile */
     ntee_status status = nt_commit(writer->db, write, err);
-    *end = nt_log_tail(writer->db->log);
-    if (nt_log_is_broken(writer->db->log) && status != NTEE_OK) fail(writer, err);
+    *end = atomic_load_explicit(&writer->written, memory_order_relaxed);
+    if (status != NTEE_OK && nt_log_is_broken(writer->db->log) &&
+        nt_log_reserve(writer->db->log, 0, &broken) != NTEE_OK)
+        fail(writer, &broken);
     if (status != NTEE_OK || !write->staged) return status;
+    *end = nt_log_tail(writer->db->log);
     atomic_store(&writer->written, *end); /* before `idle` is looked at: see nt_writer_rest */
     if (!writer->sync_each) nt_keydir_publish(writer->db->keydir, write->staged);
     if (atomic_load(&writer->idle)) {
@@ -137,8 +145,10 @@ ntee_status nt_writer_write(nt_writer *writer, nt_write *write, int at_hand, nte
         status = take_turn(writer, write, &end, err);
     pthread_mutex_unlock(&writer->turn);
     nt_os_yield("written");
-    if (status != NTEE_OK || !writer->sync_each || !write->staged) return status;
-    return wait_durable(writer, end, err);
+    if (!writer->sync_each || (status != NTEE_OK && status != NTEE_EXISTS)) return status;
+    /* An answer without a write rests on what others have staged: it is good once that is durable. */
+    ntee_status durable = wait_durable(writer, end, err);
+    return durable == NTEE_OK ? status : durable;
 }
 
 ntee_status nt_writer_sync(nt_writer *writer, ntee_error *err) {

@@ -11,9 +11,9 @@ static uint32_t first_slot(void) {
     return (uint32_t)(mixed >> 57) % FIRST_SLOTS;
 }
 
-/* Why a scan that misses the slot misses nothing: then its look at `reach` or at the slot came before ours, in
- * the one order of all these accesses, and so the clock that it went by is seen by the last load here, and
- * whatever was stored before that clock is seen by the loads that follow. */
+/* Why a scan that misses the slot misses nothing: then its look at `reach` or at the slot came before ours,
+ * in the one order of all these accesses, and so the clock that it went by is seen by the last load here,
+ * and whatever was stored before that clock is seen by the loads that follow. */
 static int claim(nt_epoch *epoch, uint32_t i, const _Atomic uint64_t *clock) {
     _Atomic uint64_t *slot = &epoch->slots[i].number;
     if (atomic_load_explicit(slot, memory_order_relaxed) != 0) return 0;

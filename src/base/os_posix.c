@@ -315,9 +315,10 @@ static int posix_size(int fd, uint64_t *size) {
 }
 
 static int posix_lock(int fd, int exclusive) {
+    int how = exclusive == NT_OS_UNLOCK ? LOCK_UN : (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
     int result;
     do {
-        result = flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
+        result = flock(fd, how);
     } while (result != 0 && errno == EINTR);
     return result == 0 ? 0 : errno;
 }

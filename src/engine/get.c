@@ -14,10 +14,14 @@ ntee_status nt_check_key(const void *key, size_t key_len, ntee_error *err) {
     return NTEE_OK;
 }
 
-static ntee_status would_block(ntee_error *err) {
-    err->status = NTEE_WOULD_BLOCK;
+/* A status without a text: a miss is no fault and must be cheap. */
+static ntee_status quiet(ntee_error *err, ntee_status status) {
+    err->status = status;
+    err->os_errno = 0;
+    err->offset = -1;
+    err->item = -1;
     err->message[0] = 0;
-    return NTEE_WOULD_BLOCK;
+    return status;
 }
 
 static uint64_t find(const nt_db *db, nt_view view, const void *key, size_t key_len) {
@@ -46,24 +50,23 @@ ntee_status nt_get(nt_db *db, const void *key, size_t key_len, void *buf, size_t
     nt_view view = nt_keydir_enter(db->keydir);
     uint64_t entry = find(db, view, key, key_len);
     if (entry == NT_ENTRY_NONE) {
-        err->status = status = NTEE_NOT_FOUND; /* no text: a miss is no fault and must be cheap */
-        err->message[0] = 0;
+        status = quiet(err, NTEE_NOT_FOUND);
         goto out;
     }
     nt_fetch_ahead(&db->source, entry);
-    if (at_hand && !nt_fetch_at_hand(&db->source, entry)) {
-        status = would_block(err);
+    if (at_hand && !nt_fetch_at_hand(&db->source, entry, NT_AT_HAND_RECORD)) {
+        status = quiet(err, NTEE_WOULD_BLOCK);
         goto out;
     }
     status = nt_fetch_begin(&fetch, &db->source, entry, view.version->log_end, &wanted, err);
     if (status != NTEE_OK) goto out;
     if (at_hand && fetch.op.value_len > NT_AT_HAND_BYTES)
-        status = would_block(err);
+        status = quiet(err, NTEE_WOULD_BLOCK);
     else
         status = give(&fetch.op, buf, cap, len, kind, err);
     if (!at_hand)
         nt_log_touched(db->source.log, nt_entry_position(entry) - db->source.base,
-                       nt_record_size(&fetch.op));
+                       NT_RECORD_HEAD_SIZE + (size_t)fetch.op.key_len + fetch.op.value_len);
     nt_fetch_end(&fetch);
 out:
     nt_keydir_leave(db->keydir, view);
@@ -74,10 +77,7 @@ ntee_status nt_has(nt_db *db, const void *key, size_t key_len, ntee_error *err) 
     ntee_status status = nt_check_key(key, key_len, err);
     if (status != NTEE_OK) return status;
     nt_view view = nt_keydir_enter(db->keydir);
-    if (find(db, view, key, key_len) == NT_ENTRY_NONE) {
-        err->status = status = NTEE_NOT_FOUND;
-        err->message[0] = 0;
-    }
+    if (find(db, view, key, key_len) == NT_ENTRY_NONE) status = quiet(err, NTEE_NOT_FOUND);
     nt_keydir_leave(db->keydir, view);
     return status;
 }
@@ -97,7 +97,8 @@ static ntee_status plan_one(nt_db *db, nt_view view, const nt_wanted *wanted, nt
     ntee_kind kind = NTEE_MISSING;
     nt_fetch fetch;
     if (entry != NT_ENTRY_NONE) {
-        if (at_hand && !nt_fetch_at_hand(&db->source, entry)) return would_block(err);
+        if (at_hand && !nt_fetch_at_hand(&db->source, entry, NT_AT_HAND_RECORD))
+            return quiet(err, NTEE_WOULD_BLOCK);
         ntee_status status =
             nt_fetch_begin(&fetch, &db->source, entry, view.version->log_end, wanted, err);
         if (status != NTEE_OK) return status;
@@ -106,7 +107,8 @@ static ntee_status plan_one(nt_db *db, nt_view view, const nt_wanted *wanted, nt
         nt_fetch_end(&fetch);
     }
     plan->needed += value_len + 1 + NT_PAGE_ENTRY_SIZE;
-    if (at_hand && plan->needed > NT_AT_HAND_BYTES + 64) return would_block(err);
+    if (at_hand && (plan->needed > NT_AT_HAND_BYTES + 64 || page->count >= NT_AT_HAND_KEYS))
+        return quiet(err, NTEE_WOULD_BLOCK);
     plan->full |= !nt_page_add(page, 0, value_len, kind);
     if (!nt_buf_append(&plan->entries, &entry, sizeof entry))
         return nt_fail(err, NTEE_NOMEM, "no memory for a list of keys");
@@ -119,6 +121,7 @@ static ntee_status fill_many(nt_db *db, nt_view view, nt_page_plan *page, const 
     for (size_t at = 0; at < plan->entries.len; at += sizeof(uint64_t)) {
         uint64_t entry = nt_load64(plan->entries.data + at);
         uint8_t *key, *value;
+        uint64_t value_at = page->value_at;
         nt_fetch fetch;
         nt_page_fill(page, &key, &value);
         if (entry == NT_ENTRY_NONE) {
@@ -128,6 +131,12 @@ static ntee_status fill_many(nt_db *db, nt_view view, nt_page_plan *page, const 
         ntee_status status =
             nt_fetch_again(&fetch, &db->source, entry, view.version->log_end, err);
         if (status != NTEE_OK) return status;
+        /* A dying disk may give other bytes than it gave to the plan: they must not outgrow their place. */
+        if (fetch.op.value_len != page->value_at - value_at - 1u) {
+            nt_fetch_end(&fetch);
+            return nt_fail_corrupt(err, nt_log_name(db->log), nt_entry_position(entry) - db->source.base,
+                                   "the record changed while it was read");
+        }
         if (fetch.op.value_len) memcpy(value, fetch.op.value, fetch.op.value_len);
         nt_fetch_end(&fetch);
     }

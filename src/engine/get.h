@@ -8,6 +8,8 @@
 /* Answers at hand are at most this large. */
 #define NT_AT_HAND_BYTES (64u * 1024u)
 #define NT_AT_HAND_KEYS 1000u
+/* and so are their records at most. */
+#define NT_AT_HAND_RECORD (NT_AT_HAND_BYTES + NTEE_KEY_MAX + 32u)
 
 /* Checks a key's length: NTEE_INVALID, NTEE_TOO_LARGE. */
 ntee_status nt_check_key(const void *key, size_t key_len, ntee_error *err);

@@ -12,10 +12,12 @@
 #define LOCK_TRIES 100
 #define LOG_NAME_SIZE 32
 
+/* The lock's number is never 0 meanwhile: a child forked just now would close that descriptor. */
 static void empty(nt_db *db) {
-    memset(db, 0, sizeof *db);
+    _Static_assert(offsetof(nt_db, read_only) == 2 * sizeof(int), "dir and lock come first");
     db->dir = -1;
     db->lock = -1;
+    memset((char *)db + offsetof(nt_db, read_only), 0, sizeof *db - offsetof(nt_db, read_only));
 }
 
 /* ---- Names ---- */
@@ -56,14 +58,22 @@ static int see(void *arg, const char *name) {
     return 0;
 }
 
-/* Whether a file begins as a log does: destroy removes nothing else of that name. */
-static int looks_like_log(int dir, const char *name) {
+/* Whether a file begins as a log does: destroy removes nothing else of that name. 0, or the errno of what
+ * kept it from being seen. */
+static int looks_like_log(int dir, const char *name, int *is_log) {
     uint8_t magic[8];
+    uint64_t size = 0;
     int fd;
-    if (NT_OS->open_at(dir, name, 0, &fd)) return 0;
-    int failed = nt_os_read(fd, magic, sizeof magic, 0);
+    *is_log = 0;
+    int failed = NT_OS->open_at(dir, name, 0, &fd);
+    if (failed) return failed == ELOOP || failed == EISDIR || failed == EINVAL ? 0 : failed;
+    failed = NT_OS->size(fd, &size);
+    if (!failed && size >= sizeof magic) {
+        failed = nt_os_read(fd, magic, sizeof magic, 0);
+        *is_log = !failed && memcmp(magic, "NTEE-LOG", 8) == 0;
+    }
     NT_OS->close(fd);
-    return !failed && memcmp(magic, "NTEE-LOG", 8) == 0;
+    return failed;
 }
 
 static int clear_one(void *arg, const char *name) {
@@ -71,10 +81,10 @@ static int clear_one(void *arg, const char *name) {
     uint64_t generation = generation_of(name, ".log");
     int leftover = generation_of(name, ".log.tmp") != 0;
     int old = generation && (c->remove == 2 || generation < c->newest);
-    if (leftover || (old && looks_like_log(c->dir, name))) {
-        int failed = NT_OS->unlink_at(c->dir, name);
-        if (failed && !c->failed) c->failed = failed;
-    }
+    int is_log = 0;
+    int failed = old ? looks_like_log(c->dir, name, &is_log) : 0;
+    if (!failed && (leftover || is_log)) failed = NT_OS->unlink_at(c->dir, name);
+    if (failed && !c->failed) c->failed = failed;
     return 0;
 }
 
@@ -91,8 +101,8 @@ static char *copy_path(const char *path) {
     return copy;
 }
 
-/* Syncs the directory that holds the last part of a path (which is put back as it was). One that may not be read
- * cannot be synced: it was not made here. */
+/* Syncs the directory that holds the last part of a path (which is put back as it was). One that may not be
+ * read cannot be synced: it was not made here. */
 static int sync_parent(char *path) {
     char *slash = strrchr(path, '/');
     char *end = slash == path ? path + 1 : slash;
@@ -107,8 +117,8 @@ static int sync_parent(char *path) {
     return failed;
 }
 
-/* Makes a directory's missing parents and the directory itself, each synced in its parent; those that are there as
- * well, since whoever made them may have been killed before the sync. */
+/* Makes a directory's missing parents and the directory itself, each synced in its parent; those that are
+ * there as well, since whoever made them may have been killed before the sync. */
 static int make_path(char *path) {
     for (char *end = path + 1;; end++) {
         if (*end != '/' && *end != 0) continue;
@@ -134,10 +144,13 @@ static ntee_status open_dir(nt_db *db, const char *path, int create, ntee_error 
     db->dir = -1;
     if (failed == ENOENT && !create)
         return nt_fail(err, NTEE_NOT_FOUND, "there is no directory %.150s", path);
-    return nt_fail_os(err, failed, "open the directory", path);
+    char shown[150]; /* the reason behind it must fit the message */
+    snprintf(shown, sizeof shown, "%s", path);
+    return nt_fail_os(err, failed, "open the directory", shown);
 }
 
-/* Syncs the names that lead to the log: a process that was killed while it made the store may not have come so far. */
+/* Syncs the names that lead to the log: a process that was killed while it made the store may not have come
+ * so far. */
 static ntee_status sync_names(nt_db *db, const char *path, ntee_error *err) {
     char *copy = copy_path(path);
     if (!copy) return nt_fail(err, NTEE_NOMEM, "no memory for a path");
@@ -193,8 +206,9 @@ static ntee_status try_lock(nt_db *db, int *stale, ntee_error *err) {
 }
 
 static void close_fd(int *fd) {
-    if (*fd >= 0) NT_OS->close(*fd);
-    *fd = -1;
+    int open = *fd;
+    *fd = -1; /* first: a child forked meanwhile must not close what comes to have this number */
+    if (open >= 0) NT_OS->close(open);
 }
 
 /* Opens the directory and takes its lock. */
@@ -203,6 +217,8 @@ static ntee_status enter(nt_db *db, const char *path, int create, ntee_error *er
     for (int i = 0; i < LOCK_TRIES; i++) {
         int stale;
         status = open_dir(db, path, create, err);
+        /* Destroyed just after it was made. */
+        if (status != NTEE_OK && create && err->os_errno == ENOENT) continue;
         if (status != NTEE_OK) return status;
         status = try_lock(db, &stale, err);
         if (status == NTEE_OK || !stale) return status;
@@ -251,11 +267,17 @@ static ntee_status list_dir(nt_db *db, contents *c, int (*each)(void *, const ch
     return failed ? nt_fail_os(err, failed, "list", "the store's directory") : NTEE_OK;
 }
 
-/* Finds the newest log, removing what an interrupted creation or rewrite left, or makes the first one. */
+/* Removes what an interrupted creation or rewrite left, once the newest log has been read: an older one is all
+ * that there is where that one turns out to be no good. */
+static ntee_status clear_leftovers(nt_db *db, uint64_t newest, ntee_error *err) {
+    contents c = {.dir = db->dir, .remove = 1, .newest = newest};
+    return list_dir(db, &c, clear_one, err);
+}
+
+/* Finds the newest log, or makes the first one. */
 static ntee_status find_log(nt_db *db, uint64_t *generation, ntee_error *err) {
-    contents c = {.dir = db->dir, .remove = 1};
+    contents c = {.dir = db->dir};
     ntee_status status = list_dir(db, &c, see, err);
-    if (status == NTEE_OK && !db->read_only) status = list_dir(db, &c, clear_one, err);
     if (status != NTEE_OK) return status;
     *generation = c.newest;
     if (c.newest) return NTEE_OK;
@@ -285,6 +307,7 @@ static ntee_status load(nt_db *db, const char *path, const nt_open_options *opti
     db->keydir = nt_keydir_create();
     if (!db->keydir) return nt_fail(err, NTEE_NOMEM, "no memory for the index");
     status = nt_recover(db, err);
+    if (status == NTEE_OK && !db->read_only) status = clear_leftovers(db, generation, err);
     if (status == NTEE_OK && !db->read_only && !db->recovery.clean) status = sync_names(db, path, err);
     return status;
 }
@@ -294,6 +317,8 @@ static void release(nt_db *db) {
     nt_keydir_destroy(db->keydir);
     if (db->log) nt_log_close(db->log, &ignored);
     close_fd(&db->dir);
+    /* Said aloud, since a child forked just now may not have come to close its copy of the descriptor. */
+    if (db->lock >= 0) (void)NT_OS->lock(db->lock, NT_OS_UNLOCK);
     close_fd(&db->lock);
     empty(db);
 }
@@ -331,37 +356,49 @@ static int needs_mark(const nt_db *db) {
 ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *err) {
     ntee_status status = NTEE_OK;
     ntee_status closed;
-    if (needs_mark(db) && !failed && !destroy) {
-        status = nt_commit_announce(db, err);
-        if (status == NTEE_OK) status = nt_log_sync(db->log, err);
-        if (status == NTEE_OK) status = nt_commit_mark(db, 1, err);
+    ntee_error ignored; /* of a mark that does not fit: nobody misses it */
+    if (needs_mark(db) && !failed && !destroy && nt_commit_announce(db, &ignored) == NTEE_OK) {
+        status = nt_log_sync(db->log, err);
+        if (status == NTEE_OK) (void)nt_commit_mark(db, 1, &ignored);
     }
     closed = nt_log_close(db->log, status == NTEE_OK ? err : &(ntee_error){0});
     if (status == NTEE_OK) status = closed;
     db->log = NULL;
-    if (destroy) status = remove_files(db, destroy, err);
+    if (destroy && db->read_only)
+        status = nt_fail(err, NTEE_READONLY, "the store was opened read-only");
+    else if (destroy)
+        status = remove_files(db, destroy, err);
     release(db);
     return status;
 }
 
-/* Whether the directory has anything of a store, so that destroying does not take a lock in a stranger's. */
-static int has_store(const char *path) {
+/* Whether the directory has anything of a store, so that destroying does not take a lock in a stranger's.
+ * 0, or the errno of what kept it from being seen. */
+static int find_store(const char *path, int *there) {
     contents c = {0};
-    int fd, same = 0, lock;
-    if (NT_OS->open_dir(path, &fd)) return 0;
-    c.dir = fd;
-    NT_OS->list(fd, see, &c);
-    if (!NT_OS->open_at(fd, NT_LOCK_NAME, 0, &lock)) {
-        same = 1;
-        NT_OS->close(lock);
+    int fd, lock;
+    *there = 0;
+    int failed = NT_OS->open_dir(path, &fd);
+    if (failed) return failed == ENOENT || failed == ENOTDIR ? 0 : failed;
+    failed = NT_OS->list(fd, see, &c);
+    if (!failed && !c.newest) {
+        failed = NT_OS->open_at(fd, NT_LOCK_NAME, 0, &lock);
+        if (!failed) NT_OS->close(lock);
+        *there = !failed;
+        /* None, or something that is not a store's. */
+        if (failed == ENOENT || failed == EISDIR || failed == ELOOP || failed == EINVAL) failed = 0;
     }
     NT_OS->close(fd);
-    return same || c.newest;
+    if (c.newest) *there = 1;
+    return failed;
 }
 
 ntee_status nt_db_destroy(const char *path, ntee_error *err) {
     nt_db db;
-    if (!has_store(path)) return NTEE_OK;
+    int there;
+    int failed = find_store(path, &there);
+    if (failed) return nt_fail_os(err, failed, "look for a store in", path);
+    if (!there) return NTEE_OK;
     empty(&db);
     ntee_status status = enter(&db, path, 0, err);
     if (status == NTEE_OK) status = remove_files(&db, path, err);

@@ -7,6 +7,7 @@
 #include "base/os.h"
 
 #define READ_AHEAD (1u << 20)
+#define ZEROS_A_STEP 4096u
 
 /* Bytes of the log in order: in place where it is mapped, else through a buffer. */
 typedef struct reader {
@@ -38,13 +39,15 @@ static const uint8_t *look(reader *r, uint64_t offset, uint64_t len, ntee_error 
     return r->buf.data;
 }
 
-/* Reads as much of the head at `offset` as nt_frame_head_ok wants. NULL with *err set where it cannot be read. */
+/* Reads as much of the head at `offset` as nt_frame_head_ok wants. NULL with *err set where it cannot be
+ * read. */
 static const uint8_t *look_head(reader *r, uint64_t offset, ntee_error *err) {
     return look(r, offset, NT_FRAME_OPEN_SIZE, err);
 }
 
-/* Verifies the frame at `offset`. 0 with *err set where it cannot be read. The body is read only once the head says
- * how long it is: any other word that looks like a size would have the rest of the file read for it. */
+/* Verifies the frame at `offset`. 0 with *err set where it cannot be read. The body is read only once the
+ * head says how long it is: any other word that looks like a size would have the rest of the file read for
+ * it. */
 static int verify(reader *r, uint64_t offset, uint64_t salt, nt_frame_state *state,
                   nt_frame *frame, ntee_error *err) {
     uint64_t left = r->end - offset;
@@ -92,18 +95,32 @@ static void follow(chain *c, const nt_frame *frame) {
     c->clean = frame->kind == NT_FRAME_MARK && (frame->flags & NT_FRAME_CLEAN);
 }
 
-/* Looks behind the first place that does not verify for frames that do, since they may say that it had been synced:
- * raises *durable to what they say. *cut is where the last byte that is not zero ends. */
+/* Moves *at to the next word that is not zero, or to the end: what was allocated ahead is long and empty. */
+static int skip_zeros(reader *r, uint64_t *at, ntee_error *err) {
+    while (r->end - *at >= 8) {
+        uint64_t left = r->end - *at;
+        uint64_t len = (left < ZEROS_A_STEP ? left : ZEROS_A_STEP) & ~(uint64_t)7u;
+        const uint8_t *bytes = look(r, *at, len, err);
+        if (!bytes) return 0;
+        for (uint64_t i = 0; i < len; i += 8, *at += 8)
+            if (nt_load64(bytes + i)) return 1;
+    }
+    return 1;
+}
+
+/* Looks behind the first place that does not verify for frames that do, since they may say that it had been
+ * synced: raises *durable to what they say. *cut is where the last byte that is not zero ends. */
 static ntee_status search(reader *r, const chain *c, uint64_t *durable, uint64_t *cut,
                           ntee_error *err) {
     uint64_t salt = c->salt;
     uint64_t number = c->number;
     *cut = c->at;
-    for (uint64_t at = c->at; r->end - at >= 8; at += 8) {
+    for (uint64_t at = c->at;; at += 8) {
         nt_frame frame;
+        if (!skip_zeros(r, &at, err)) return err->status;
+        if (r->end - at < 8) break;
         const uint8_t *bytes = look_head(r, at, err);
         if (!bytes) return err->status;
-        if (nt_load64(bytes) == 0) continue;
         *cut = at + 8;
         if (!nt_frame_head_ok(bytes, r->end - at, salt, at, &frame) || frame.number <= number) continue;
         number = frame.number;
@@ -188,8 +205,8 @@ static ntee_status apply(nt_db *db, const nt_frame *frame, uint64_t offset, ntee
     return NTEE_OK;
 }
 
-/* Second pass: applies the records up to recovery.end, or to the first frame above W whose records do not hold, which
- * then is the torn end. */
+/* Second pass: applies the records up to recovery.end, or to the first frame above W whose records do not
+ * hold, which then is the torn end. */
 static ntee_status fold(nt_db *db, reader *r, chain *c, ntee_error *err) {
     nt_frame frame;
     nt_frame_state state;

@@ -178,6 +178,22 @@ static ntee_status plan_record(nt_scan *scan, uint64_t entry, nt_page_plan *plan
     return NTEE_OK;
 }
 
+/* Has the error of a damaged record, which the walk has just stepped over, name its key. */
+static void name_key(nt_scan *scan, uint64_t entry, ntee_error *err) {
+    int up = !(scan->flags & NTEE_REVERSE);
+    size_t len = nt_walk_key_length(&scan->walk, up);
+    nt_fetch fetch;
+    ntee_error named;
+    scan->entries.len = 0;
+    if (!nt_buf_reserve(&scan->entries, len)) return; /* then file and offset have to do */
+    nt_walk_key(&scan->walk, up, scan->entries.data);
+    nt_wanted wanted = {scan->entries.data, len};
+    ntee_status status = nt_fetch_begin(&fetch, &scan->db->source, entry, scan->version->log_end,
+                                        &wanted, &named);
+    if (status == NTEE_OK) nt_fetch_end(&fetch);
+    if (status == NTEE_CORRUPT) *err = named;
+}
+
 /* Plans entries until the page is full, the scan ends, or a record cannot be read: then the page ends before it. */
 static ntee_status plan_page(nt_scan *scan, nt_page_plan *plan, uint64_t *needed,
                              ntee_error *err) {
@@ -191,13 +207,14 @@ static ntee_status plan_page(nt_scan *scan, nt_page_plan *plan, uint64_t *needed
         for (size_t i = 0; i < got; i++) {
             int fits = 1;
             ntee_status status = plan_record(scan, ahead[i], plan, &fits, needed, err);
-            if (status == NTEE_CORRUPT && !(scan->flags & NTEE_SKIP_CORRUPT)) {
+            if (status != NTEE_OK && (status != NTEE_CORRUPT || !(scan->flags & NTEE_SKIP_CORRUPT))) {
                 if (plan->count) return NTEE_OK; /* the next page begins with it */
+                if (status != NTEE_CORRUPT) return status;
                 step(scan);
                 scan->remaining--;
+                name_key(scan, ahead[i], err);
                 return status;
             }
-            if (status != NTEE_OK && status != NTEE_CORRUPT) return status;
             if (!fits) return NTEE_OK;
             step(scan);
             scan->remaining--;
@@ -214,7 +231,15 @@ static ntee_status fill_page(nt_scan *scan, nt_page_plan *plan, ntee_error *err)
         ntee_status status =
             nt_fetch_again(&fetch, &scan->db->source, entry, scan->version->log_end, err);
         if (status != NTEE_OK) return status;
+        uint64_t key_at = plan->key_at, value_at = plan->value_at;
         nt_page_fill(plan, &key, &value);
+        /* A dying disk may give other bytes than it gave to the plan: they must not outgrow their place. */
+        if (fetch.op.key_len != plan->key_at - key_at ||
+            fetch.op.value_len != plan->value_at - value_at - 1u) {
+            nt_fetch_end(&fetch);
+            return nt_fail_corrupt(err, nt_log_name(scan->db->log), nt_entry_position(entry) -
+                                   scan->db->source.base, "the record changed while it was read");
+        }
         memcpy(key, fetch.op.key, fetch.op.key_len);
         nt_page_seen(plan, fetch.op.key, fetch.op.key_len);
         if (fetch.op.value_len) memcpy(value, fetch.op.value, fetch.op.value_len);
@@ -228,6 +253,8 @@ static ntee_status fill_records(nt_scan *scan, uint8_t *data, size_t cap, ntee_p
                                 ntee_error *err) {
     nt_page_plan plan;
     uint64_t needed = 0;
+    uint64_t remaining = scan->remaining;
+    nt_walk begin = scan->walk;
     nt_page_begin(&plan, data, cap);
     scan->entries.len = 0;
     ntee_status status = plan_page(scan, &plan, &needed, err);
@@ -239,13 +266,18 @@ static ntee_status fill_records(nt_scan *scan, uint8_t *data, size_t cap, ntee_p
     }
     if (plan.capacity < NT_PAGE_ENTRY_SIZE) return NTEE_OK; /* the end, and no room to say "[]" */
     status = fill_page(scan, &plan, err);
+    if (status != NTEE_OK) { /* stands where it stood */
+        scan->walk = begin;
+        scan->remaining = remaining;
+        return status;
+    }
     page->count = plan.count;
     page->keys_len = plan.keys_len;
     page->values_len = plan.values_len;
     page->flags = NTEE_PAGE_VALUES | (plan.seen < 128 ? NTEE_PAGE_KEYS_ASCII : 0u) |
                   (plan.all_json ? NTEE_PAGE_ALL_JSON : 0u);
     page->more = scan->remaining != 0;
-    return status;
+    return NTEE_OK;
 }
 
 ntee_status nt_scan_fill(nt_scan *scan, void *buf, size_t cap, ntee_page *page, ntee_error *err) {
@@ -265,12 +297,17 @@ int nt_scan_at_hand(const nt_scan *scan) {
     nt_walk walk = scan->walk;
     uint64_t entries[ENTRIES_A_STEP];
     uint64_t left = scan->remaining;
+    uint64_t bytes = 0;
     while (left) {
         size_t want = left < ENTRIES_A_STEP ? (size_t)left : ENTRIES_A_STEP;
         size_t got =
             nt_walk_take_values(&walk, !(scan->flags & NTEE_REVERSE), entries, want);
-        for (size_t i = 0; i < got; i++)
-            if (!nt_fetch_at_hand(&scan->db->source, entries[i])) return 0;
+        for (size_t i = 0; i < got; i++) {
+            uint64_t size = nt_fetch_at_hand(&scan->db->source, entries[i], NT_AT_HAND_RECORD);
+            if (!size) return 0;
+            bytes += size - NT_RECORD_HEAD_SIZE;
+            if (bytes > NT_AT_HAND_BYTES) return 0;
+        }
         left -= got;
         if (got < want) break;
     }

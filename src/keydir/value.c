@@ -51,19 +51,17 @@ static ntee_status copy_record(nt_fetch *fetch, const nt_source *source, uint64_
 }
 
 /* Sets fetch->record to the whole record's bytes and decodes it. *whole is 0 where its structure is broken. */
-static ntee_status locate(nt_fetch *fetch, const nt_source *source, uint64_t offset,
-                          uint64_t remaining, int *whole, ntee_error *err) {
-    uint64_t size = 0;
+static inline ntee_status locate(nt_fetch *fetch, const nt_source *source, uint64_t offset,
+                                 uint64_t remaining, int *whole, ntee_error *err) {
+    uint64_t size = remaining;
     *whole = 0;
     if (remaining < NT_RECORD_HEAD_SIZE) return NTEE_OK;
     fetch->record = nt_log_view(source->log, offset, (size_t)remaining);
-    if (fetch->record) {
-        size = nt_record_claimed_size(fetch->record, remaining);
-    } else {
+    if (!fetch->record) {
         ntee_status status = copy_record(fetch, source, offset, remaining, &size, err);
-        if (status != NTEE_OK) return status;
+        if (status != NTEE_OK || size > remaining) return status;
     }
-    *whole = size <= remaining && nt_record_decode(fetch->record, size, &fetch->op) == size;
+    *whole = nt_record_decode(fetch->record, size, &fetch->op) != 0;
     return NTEE_OK;
 }
 
@@ -94,7 +92,11 @@ ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t en
     fetch->owned = NULL;
     ntee_status status =
         locate(fetch, source, position - source->base, end - position, &whole, err);
-    if (status != NTEE_OK || whole) return status;
+    if (status != NTEE_OK) return status;
+    if (whole && (fetch->owned || fetch->record == fetch->small)) /* other bytes may have come this time */
+        whole = nt_record_key_ok(fetch->record, &fetch->op, source->seed) &&
+                nt_record_value_ok(fetch->record, &fetch->op, source->seed);
+    if (whole) return NTEE_OK;
     nt_fetch_end(fetch);
     return corrupt(source, position - source->base, NULL, err);
 }
@@ -104,9 +106,13 @@ void nt_fetch_end(nt_fetch *fetch) {
     fetch->owned = NULL;
 }
 
-int nt_fetch_at_hand(const nt_source *source, uint64_t entry) {
-    return nt_log_at_hand(source->log, nt_entry_position(entry) - source->base,
-                          NT_RECORD_HEAD_SIZE);
+uint64_t nt_fetch_at_hand(const nt_source *source, uint64_t entry, uint64_t most) {
+    uint64_t offset = nt_entry_position(entry) - source->base;
+    if (!nt_log_at_hand(source->log, offset, NT_RECORD_HEAD_SIZE)) return 0;
+    const uint8_t *head = nt_log_view(source->log, offset, NT_RECORD_HEAD_SIZE);
+    if (!head) return 0;
+    uint64_t size = nt_record_claimed_size(head, NT_RECORD_HEAD_SIZE);
+    return size <= most && nt_log_at_hand(source->log, offset, (size_t)size) ? size : 0;
 }
 
 void nt_fetch_ahead(const nt_source *source, uint64_t entry) {

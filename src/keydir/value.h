@@ -43,8 +43,9 @@ ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t en
                            ntee_error *err);
 void nt_fetch_end(nt_fetch *fetch);
 
-/* Whether fetching would not wait for a disk, as far as is known. */
-int nt_fetch_at_hand(const nt_source *source, uint64_t entry);
+/* The bytes that the record of `entry` takes, where fetching it is short work: at most `most` of them, all in memory
+ * as far as is known. Else 0. */
+uint64_t nt_fetch_at_hand(const nt_source *source, uint64_t entry, uint64_t most);
 /* Starts loading a mapped record into the processor's cache. */
 void nt_fetch_ahead(const nt_source *source, uint64_t entry);
 

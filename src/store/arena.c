@@ -4,16 +4,16 @@
 #include "base/os.h"
 
 /*
- * Every list of nodes is threaded through the notes, so that nothing but taking a new chunk, or a hold, can
+ * Every list of nodes is threaded through the nodes, so that nothing but taking new chunks, or a hold, can
  * run out of memory: retiring, sealing, rolling back and freeing cannot fail.
  *
  * A node is in one of these states:
  *   never used   its chunk's fill has not reached it
- *   free         note.turn = FREE; in `free`, or in `spare` where its own turn gave it back
- *   live         note.turn = 0
- *   retired      note.turn = the turn that retired it; in `dropped` until that turn is sealed, then in
- *                `queue`, then perhaps in a hold's `kept`, then perhaps in `orphans`, then free
- * The nodes born in the current turn are chained by note.born, those given back included.
+ *   free         turn = FREE; in `free`, or in `spare` where its own turn gave it back
+ *   live         turn = 0
+ *   retired      turn = the turn that retired it; in `dropped` until that turn is sealed, then in `queue`,
+ *                then perhaps in a hold's `kept`, then perhaps in `orphans`, then free
+ * The nodes born in the current turn are chained by `born`, those given back included.
  *
  * The writer alone touches free, spare, dropped and queue. The lock guards the holds with their lists, and
  * the orphans.
@@ -21,8 +21,8 @@
 
 #define CHUNK_NODES (1u << NT_ARENA_CHUNK_SHIFT)
 #define CHUNK_BYTES ((size_t)CHUNK_NODES * NT_NODE_SIZE)
-#define CHUNK_FIRST 32u                  /* below are the notes */
-#define CHUNK_END (CHUNK_NODES - 1u)     /* the last node stays unused: room to read past a node's end */
+#define CHUNK_FIRST 1u
+#define CHUNK_END (CHUNK_NODES - 1u)
 #define CHUNKS_MAX (1u << (32u - NT_ARENA_CHUNK_SHIFT))
 #define TABLE_FIRST 64u
 
@@ -37,15 +37,6 @@
 #define RECLAIM_LEAST 512u  /* nodes looked at in one publication, besides twice what was retired since */
 #define ORPHANS_LEAST 64u   /* the same for orphans, which are cold */
 #define LOCK_SPAN 64u       /* nodes looked at under one lock */
-
-typedef struct note {
-    uint64_t turn;
-    uint32_t next; /* in the list the node is in */
-    uint32_t born; /* the next node born in the same turn */
-} note;
-
-_Static_assert(sizeof(note) == NT_ARENA_NOTE_SIZE, "a note has its size");
-_Static_assert(sizeof(note) * CHUNK_NODES == CHUNK_FIRST * NT_NODE_SIZE, "the notes fill their nodes");
 
 typedef struct list {
     uint32_t head, tail; /* 0: empty; the tail of a list with a head is always right */
@@ -105,7 +96,8 @@ struct nt_arena {
 /* ---- Small tools ---- */
 
 static void add(_Atomic uint64_t *figure, uint64_t by) { /* one writer: no atomic addition needed */
-    atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + by, memory_order_relaxed);
+    uint64_t now = atomic_load_explicit(figure, memory_order_relaxed);
+    atomic_store_explicit(figure, now + by, memory_order_relaxed);
 }
 
 static void take(_Atomic uint64_t *figure, uint64_t by) { add(figure, (uint64_t)0 - by); }
@@ -114,37 +106,27 @@ static uint64_t get(const _Atomic uint64_t *figure) {
     return atomic_load_explicit(figure, memory_order_relaxed);
 }
 
-static uint8_t *chunk_of(const nt_arena *arena, uint32_t id) {
-    return atomic_load_explicit(&arena->chunks->at[id >> NT_ARENA_CHUNK_SHIFT], memory_order_relaxed);
-}
-
-static note *note_of(const nt_arena *arena, uint32_t id) {
-    return (note *)(void *)chunk_of(arena, id) + (id & (CHUNK_NODES - 1u));
-}
-
-static uint64_t birth_of(const nt_arena *arena, uint32_t id) {
-    return ((const nt_node *)nt_arena_node(arena, id))->birth;
-}
+static nt_node *node_of(const nt_arena *arena, uint32_t id) { return nt_arena_node(arena, id); }
 
 static void append(nt_arena *arena, list *to, uint32_t id) {
-    note_of(arena, id)->next = 0;
+    node_of(arena, id)->next = 0;
     if (to->head == 0) {
         to->head = id;
     } else {
-        note_of(arena, to->tail)->next = id;
+        node_of(arena, to->tail)->next = id;
     }
     to->tail = id;
 }
 
 static void push(nt_arena *arena, list *to, uint32_t id) {
-    note_of(arena, id)->next = to->head;
+    node_of(arena, id)->next = to->head;
     if (to->head == 0) to->tail = id;
     to->head = id;
 }
 
 static uint32_t pop(nt_arena *arena, list *from) {
     uint32_t id = from->head;
-    if (id != 0) from->head = note_of(arena, id)->next;
+    if (id != 0) from->head = node_of(arena, id)->next;
     return id;
 }
 
@@ -154,7 +136,7 @@ static void join(nt_arena *arena, list *to, list *from) {
     if (to->head == 0) {
         *to = *from;
     } else {
-        note_of(arena, to->tail)->next = from->head;
+        node_of(arena, to->tail)->next = from->head;
         to->tail = from->tail;
     }
     from->head = from->tail = 0;
@@ -260,11 +242,11 @@ void nt_arena_destroy(nt_arena *arena) {
 
 /* Makes a node free that is live or retired. */
 static void release(nt_arena *arena, uint32_t id) {
-    note *n = note_of(arena, id);
+    nt_node *node = node_of(arena, id);
 #ifdef NT_TESTING /* whoever still reads it shall notice */
-    memset(nt_arena_node(arena, id), 0xDD, NT_NODE_SIZE);
+    memset(node + 1, 0xDD, NT_NODE_SIZE - sizeof(*node));
 #endif
-    n->turn = FREE;
+    node->turn = FREE;
     push(arena, &arena->free, id);
     add(&arena->free_nodes, 1);
 }
@@ -279,7 +261,8 @@ static hold *keeper(const nt_arena *arena, uint64_t birth, uint64_t turn) {
 
 /* Looks at one node that no reader's slot protects: a hold keeps it, or it is free. Under the lock. */
 static void keep_or_release(nt_arena *arena, uint32_t id) {
-    hold *h = arena->newest ? keeper(arena, birth_of(arena, id), note_of(arena, id)->turn) : NULL;
+    const nt_node *node = node_of(arena, id);
+    hold *h = arena->newest ? keeper(arena, node->birth, node->turn) : NULL;
     if (h) {
         append(arena, &h->kept, id);
         add(&arena->kept_nodes, 1);
@@ -294,7 +277,7 @@ static int drain_queue(nt_arena *arena, uint64_t limit, uint64_t most) {
         lock(arena);
         for (uint32_t i = 0; i < LOCK_SPAN && most > 0; i++, most--) {
             uint32_t id = arena->queue.head;
-            if (id == 0 || note_of(arena, id)->turn >= limit) {
+            if (id == 0 || node_of(arena, id)->turn >= limit) {
                 unlock(arena);
                 return 0;
             }
@@ -344,13 +327,14 @@ void nt_arena_seal(nt_arena *arena) {
 void nt_arena_rollback(nt_arena *arena) {
     arena->spare.head = arena->spare.tail = 0; /* all of them are among the born */
     for (uint32_t id = arena->born, next; id != 0; id = next) {
-        next = note_of(arena, id)->born;
-        if (note_of(arena, id)->turn == FREE) take(&arena->free_nodes, 1); /* counted already */
+        const nt_node *node = node_of(arena, id);
+        next = node->born;
+        if (node->turn == FREE) take(&arena->free_nodes, 1); /* counted already */
         release(arena, id);
     }
     arena->born = 0;
     for (uint32_t id; (id = pop(arena, &arena->dropped)) != 0;) {
-        note_of(arena, id)->turn = 0;
+        node_of(arena, id)->turn = 0;
         take(&arena->queued, 1);
     }
     arena->turn = arena->sealed;
@@ -360,11 +344,11 @@ void nt_arena_rewind(nt_arena *arena, uint64_t number) {
     list later = arena->queue;
     arena->queue.head = arena->queue.tail = 0;
     for (uint32_t id; (id = pop(arena, &later)) != 0;) {
-        if (note_of(arena, id)->turn <= number) {
+        if (node_of(arena, id)->turn <= number) {
             append(arena, &arena->queue, id);
             continue;
         }
-        note_of(arena, id)->turn = 0;
+        node_of(arena, id)->turn = 0;
         take(&arena->queued, 1);
     }
     /* Rare enough to look at every node for those born since. None of them is in the queue any more, since
@@ -372,7 +356,8 @@ void nt_arena_rewind(nt_arena *arena, uint64_t number) {
     for (uint32_t chunk = 0; chunk < arena->open; chunk++) {
         for (uint32_t i = CHUNK_FIRST; i < end_of(arena, chunk); i++) {
             uint32_t id = chunk << NT_ARENA_CHUNK_SHIFT | i;
-            if (note_of(arena, id)->turn == 0 && birth_of(arena, id) > number) release(arena, id);
+            const nt_node *node = node_of(arena, id);
+            if (node->turn == 0 && node->birth > number) release(arena, id);
         }
     }
     arena->sealed = number;
@@ -400,29 +385,28 @@ uint32_t nt_arena_new(nt_arena *arena) {
     uint32_t id = pop(arena, &arena->spare); /* is among the born already */
     if (id != 0) {
         take(&arena->free_nodes, 1);
-        note_of(arena, id)->turn = 0;
-    } else {
-        if ((id = pop(arena, &arena->free)) != 0) {
-            take(&arena->free_nodes, 1);
-        } else if ((id = carve(arena)) == 0) {
-            return 0;
-        }
-        *note_of(arena, id) = (note){.born = arena->born};
-        arena->born = id;
+        node_of(arena, id)->turn = 0;
+        return id;
     }
-    ((nt_node *)nt_arena_node(arena, id))->birth = arena->turn;
+    if ((id = pop(arena, &arena->free)) != 0) {
+        take(&arena->free_nodes, 1);
+    } else if ((id = carve(arena)) == 0) {
+        return 0;
+    }
+    *node_of(arena, id) = (nt_node){.birth = arena->turn, .born = arena->born};
+    arena->born = id;
     return id;
 }
 
 void nt_arena_retire(nt_arena *arena, uint32_t id) {
-    note *n = note_of(arena, id);
-    if (birth_of(arena, id) == arena->turn) {
-        n->turn = FREE;
+    nt_node *node = node_of(arena, id);
+    if (node->birth == arena->turn) {
+        node->turn = FREE;
         push(arena, &arena->spare, id);
         add(&arena->free_nodes, 1);
         return;
     }
-    n->turn = arena->turn;
+    node->turn = arena->turn;
     append(arena, &arena->dropped, id);
     add(&arena->queued, 1);
 }
@@ -496,7 +480,8 @@ void nt_arena_drop(nt_arena *arena, uint64_t number) {
 void nt_arena_measure(nt_arena *arena, nt_arena_usage *usage) {
     usage->free = get(&arena->free_nodes);
     usage->waiting = get(&arena->queued) + get(&arena->kept_nodes);
-    usage->live = get(&arena->used_nodes) - usage->free - usage->waiting;
+    uint64_t used = get(&arena->used_nodes), others = usage->free + usage->waiting;
+    usage->live = used > others ? used - others : 0; /* beside a turn they need not add up */
     usage->bytes = get(&arena->bytes);
     usage->holds = 0;
     lock(arena);
@@ -507,5 +492,5 @@ void nt_arena_measure(nt_arena *arena, nt_arena_usage *usage) {
 int nt_arena_is_used(const nt_arena *arena, uint32_t id) {
     uint32_t chunk = id >> NT_ARENA_CHUNK_SHIFT, i = id & (CHUNK_NODES - 1u);
     if (chunk >= arena->open || i < CHUNK_FIRST || i >= end_of(arena, chunk)) return 0;
-    return note_of(arena, id)->turn != FREE;
+    return node_of(arena, id)->turn != FREE;
 }

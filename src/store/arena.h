@@ -10,7 +10,7 @@
  * as staged while later turns build on it.
  *
  * Invariants:
- *  A1. A node with birth < current turn is never written.
+ *  A1. A node with birth < current turn is never written, but for the arena's own words at its beginning.
  *  A2. A node retired by turn t is reachable only from versions with number < t (and >= its birth).
  *  A3. It is freed only when t <= the published number, t <= every reader's slot number, and no held
  *      version v has birth <= v < t.
@@ -49,8 +49,8 @@ void nt_arena_rollback(nt_arena *arena);
  * nobody has seen (a failed sync). Not inside a turn. */
 void nt_arena_rewind(nt_arena *arena, uint64_t number);
 /* Says that version `number` is published now: readers that enter from here on see it or a newer one.
- * Call after the store that publishes it. Frees some of the retired nodes once enough of them wait; calling it
- * again with the same number does so whatever waits. Any thread, one at a time, never beside a turn. */
+ * Call after the store that publishes it. Frees some of the retired nodes once enough of them wait; calling
+ * it again with the same number does so whatever waits. Any thread, one at a time, never beside a turn. */
 void nt_arena_publish(nt_arena *arena, uint64_t number);
 
 /* A new node of this turn (contents undefined but for its birth), or 0 where memory is short. */
@@ -91,13 +91,16 @@ int nt_arena_is_used(const nt_arena *arena, uint32_t id);
 
 /* ---- For the tree modules ---- */
 
-/* Every node begins with this. */
+/* Every node begins with this. Readers of a node look at none of it. */
 typedef struct nt_node {
     uint64_t birth;
+    uint64_t turn; /* the arena's own, from here on */
+    uint32_t next;
+    uint32_t born;
 } nt_node;
 
-/* Nodes per chunk: 2,048, so a chunk is 2 MiB. The room of the first 32 holds the arena's notes on all of
- * them; the last is never handed out, so that reading a little past the end of a node is harmless. */
+/* Nodes per chunk: 2,048, so a chunk is 2 MiB. The first is never handed out, as 0 is no node's id, and the
+ * last is not, so that reading a little past the end of a node is harmless. */
 #define NT_ARENA_CHUNK_SHIFT 11u
 
 /* The part of the arena that readers touch. */
@@ -111,15 +114,6 @@ static inline void *nt_arena_node(const nt_arena *arena, uint32_t id) {
     uint8_t *chunk =
         atomic_load_explicit(&chunks[id >> NT_ARENA_CHUNK_SHIFT], memory_order_relaxed);
     return chunk + (size_t)(id & ((1u << NT_ARENA_CHUNK_SHIFT) - 1u)) * NT_NODE_SIZE;
-}
-
-#define NT_ARENA_NOTE_SIZE 16u /* the arena's note on node i is at the chunk's beginning + i times that */
-
-/* Asks the processor for the arena's note on a node that will be retired soon. */
-static inline void nt_arena_expect(const nt_arena *arena, uint32_t id) {
-    const uint8_t *node = nt_arena_node(arena, id);
-    size_t i = id & ((1u << NT_ARENA_CHUNK_SHIFT) - 1u);
-    __builtin_prefetch(node - i * NT_NODE_SIZE + i * NT_ARENA_NOTE_SIZE, 1);
 }
 
 #endif

@@ -187,7 +187,6 @@ static ntee_status finish(nt_log *log, ntee_error *err) {
     uint64_t size = 0;
     int unsynced = tail > nt_log_synced(log);
     if ((log->flags & NT_LOG_READ_ONLY) != 0 || !log->appended) return NTEE_OK;
-    if (atomic_load(&log->sync_error) != 0) return unsynced ? refuse_after_sync(log, err) : NTEE_OK;
     if (!nt_log_is_broken(log)) {
         int error = NT_OS->size(log->fd, &size);
         if (error == 0 && size > tail) error = NT_OS->truncate(log->fd, tail);

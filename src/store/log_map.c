@@ -206,11 +206,16 @@ static nt_log_window *map_window(nt_log *log, uint64_t from) {
     return window;
 }
 
-/* The writer's way to a window that begins at `from`: the one that waits for it, or a new one. The
+static int holds(const nt_log_window *window, uint64_t begin, uint64_t end) {
+    return window != NULL && begin >= window->from && end - window->from <= WINDOW_LEN;
+}
+
+/* The writer's way to a window that holds [begin, end): the one that waits for it, or a new one. The
  * background unmaps what was retired; without it the writer does so when all windows are in use. */
-static nt_log_window *window_at(nt_log *log, uint64_t from) {
+static nt_log_window *get_window(nt_log *log, uint64_t begin, uint64_t end) {
+    uint64_t from = round_down(begin, NT_LOG_WINDOW);
     nt_log_window *window = atomic_exchange_explicit(&log->next, NULL, memory_order_acq_rel);
-    if (window != NULL && window->from == from) return window;
+    if (holds(window, begin, end)) return window;
     retire(window);
     window = map_window(log, from);
     if (window == NULL && try_prepare(log)) {
@@ -225,12 +230,11 @@ int nt_log_map_window(nt_log *log, uint64_t end) {
     uint64_t tail = atomic_load_explicit(&log->tail, memory_order_relaxed);
     nt_log_window *window = atomic_load_explicit(&log->current, memory_order_relaxed);
     if (tail < log->no_window) return 0;
-    if (window == NULL || tail < window->from || end - window->from > WINDOW_LEN) {
+    if (!holds(window, tail, end)) {
         nt_log_window *old = window;
-        uint64_t from = round_down(tail, NT_LOG_WINDOW);
-        window = window_at(log, from);
+        window = get_window(log, tail, end);
         if (window == NULL) {
-            log->no_window = from + NT_LOG_WINDOW;
+            log->no_window = round_down(tail, NT_LOG_WINDOW) + NT_LOG_WINDOW;
             return 0;
         }
         atomic_store_explicit(&log->current, window, memory_order_release);
@@ -262,7 +266,8 @@ void nt_log_map_close(nt_log *log) {
 /* ---- The background ------------------------------------------------------------------------------ */
 
 static void allocate_ahead(nt_log *log, uint64_t tail) {
-    uint64_t goal = allocation_goal(tail, log->ahead_rate);
+    /* A tail that is half way through the smallest allocation wants the next one. */
+    uint64_t goal = allocation_goal(tail + AHEAD_LEAST / 2, log->ahead_rate);
     uint64_t allocated = atomic_load(&log->allocated);
     if (atomic_load(&log->no_allocate) || goal <= allocated) return;
     if (allocated > tail && allocated - tail > (goal - tail) / 2) return;

@@ -8,6 +8,7 @@
 #endif
 
 _Static_assert(sizeof(nt_tnode) == NT_NODE_SIZE, "a node is a node");
+_Static_assert(offsetof(nt_tnode, data) == NT_HEADER, "the header has its size");
 _Static_assert(sizeof(nt_bench) <= NT_ARENA_SCRATCH, "the bench fits the scratch room");
 
 /* ---- Probes ---- */
@@ -56,6 +57,7 @@ int nt_probe_set_after(nt_probe *probe, const void *prefix, size_t len) {
 /* ---- Search ---- */
 
 /* The number of n sorted heads that are less than `head`; n <= 128. */
+#if !SIMD || defined(NT_TESTING)
 static inline int less_portable(const int32_t *heads, int n, int32_t head) {
     const int32_t *at = heads;
     while (n > 8) {
@@ -67,6 +69,7 @@ static inline int less_portable(const int32_t *heads, int n, int32_t head) {
     for (int i = 0; i < n; i++) less += at[i] < head;
     return (int)(at - heads) + less;
 }
+#endif
 
 #if SIMD
 static inline uint64_t less_mask16(const int32_t *at, __m128i head) {
@@ -277,7 +280,8 @@ const char *nt_node_check(const nt_tnode *node, int inner) {
             if (head[j] != 0) return "node: head not padded with zeros";
         }
         int inl = node->plen + t.held + t.len;
-        if (inl > (int)NT_NODE_INLINE || (t.more && inl != (int)NT_NODE_INLINE)) return "node: bad key length";
+        int most = (int)NT_NODE_INLINE;
+        if (inl > most || (t.more && inl != most)) return "node: bad key length";
         at -= t.len + (t.more ? NT_TRAILER : 0);
         if (t.at != nt_base(node) + at) return "node: hole in the heap";
     }

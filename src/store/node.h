@@ -100,8 +100,8 @@ const char *nt_node_check(const nt_tnode *node, int inner);
  * each. */
 int nt_leaf_fit(const nt_tnode *leaf, int from, int most, int up, size_t room);
 /* Writes the keys of `count` entries from `from` on, going up or down: the bytes one behind the other from
- * *bytes on, the lengths (u16, low 16 bits) downwards from *lens, and moves both; ORs all key bytes into *seen.
- * Between the two it may write up to 64 bytes too many where `slack` is set. */
+ * *bytes on, the lengths (u16, low 16 bits) downwards from *lens, and moves both; ORs all key bytes into
+ * *seen. Between the two it may write up to 64 bytes too many where `slack` is set. */
 void nt_leaf_emit(const nt_arena *arena, const nt_tnode *leaf, int from, int count, int up, int slack,
                   uint8_t **bytes, uint8_t **lens, uint8_t *seen);
 /* The length of key i, and the key copied to `out`. */

@@ -1,9 +1,9 @@
 #include "store/node.h"
 
-#define LINK_BYTES (NT_NODE_SIZE - 16u)
+#define LINK_BYTES (NT_NODE_SIZE - 32u)
 
 typedef struct chain_node {
-    uint64_t birth;
+    nt_node node;
     uint32_t next; /* 0: the last one */
     uint32_t unused;
     uint8_t bytes[LINK_BYTES];

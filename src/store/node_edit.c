@@ -3,8 +3,8 @@
 /* ---- Small changes ---- */
 
 void nt_node_copy(nt_tnode *to, const nt_tnode *from, int inner) {
-    int end = nt_arrays_end(from->plen, from->n, inner, nt_varied(from));
-    memcpy(nt_base(to) + sizeof(to->birth), nt_base(from) + sizeof(to->birth), (size_t)end - sizeof(to->birth));
+    size_t begin = sizeof(to->node), end = (size_t)nt_arrays_end(from->plen, from->n, inner, nt_varied(from));
+    memcpy(nt_base(to) + begin, nt_base(from) + begin, end - begin);
     memcpy(nt_base(to) + from->heap, nt_base(from) + from->heap, (size_t)(NT_SIZE - from->heap));
 }
 
@@ -21,8 +21,8 @@ void nt_inner_add(nt_tnode *inner, int i, int difference) { nt_counts(inner)[i] 
 
 /* ---- Arrays: opening and closing a gap ----
  *
- * The arrays of a node lie one behind the other, so when each grows by one element, each moves by the widths of
- * those before it. */
+ * The arrays of a node lie one behind the other, so when each grows by one element, each moves by the widths
+ * of those before it. */
 
 typedef struct array {
     int width;

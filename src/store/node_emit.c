@@ -10,7 +10,7 @@ static inline void spill(uint8_t *to, const uint8_t *from, int len) {
     }
 }
 
-/* The same from the suffix heap: at the node's end exactly, as the writer may be writing what is behind it. */
+/* The same from the suffix heap: near the node's end exactly, as the writer may be writing what is behind. */
 static inline void spill_tail(uint8_t *to, const uint8_t *from, int len, const uint8_t *end) {
     if (__builtin_expect(from + 32 <= end, 1)) {
         spill(to, from, len);
@@ -142,7 +142,8 @@ static void emit_uniform(const nt_tnode *leaf, int from, int count, int step, ui
 }
 
 /* None of the entries is a long key. */
-static void emit_varied(const nt_tnode *leaf, int from, int count, int step, uint8_t **bytes, uint8_t **lens) {
+static void emit_varied(const nt_tnode *leaf, int from, int count, int step, uint8_t **bytes,
+                        uint8_t **lens) {
     const uint16_t *slots = nt_leaf_slots(leaf);
     const int32_t *heads = nt_heads(leaf);
     const uint8_t *end = nt_base(leaf) + NT_SIZE;

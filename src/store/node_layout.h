@@ -1,7 +1,7 @@
 /*
  * node_layout: where the bytes of a node lie; for the node*.c files alone.
  *
- *   u64 birth
+ *   nt_node       birth, and the arena's own words
  *   u16 n         entries
  *   u16 plen      length of the prefix that all keys of the node have in common (it may be shorter than it
  *                 could be); of a key over NT_NODE_INLINE only those bytes count
@@ -26,13 +26,15 @@
 
 #include "store/node.h"
 
+#define NT_HEADER 32 /* bytes before the prefix */
+
 struct nt_tnode {
-    uint64_t birth;
+    nt_node node;
     uint16_t n;
     uint16_t plen;
     uint16_t uniform;
     uint16_t heap;
-    uint8_t data[NT_NODE_SIZE - 16];
+    uint8_t data[NT_NODE_SIZE - NT_HEADER];
 };
 
 #define NT_VARIED 0xFFFFu
@@ -48,7 +50,7 @@ static inline int nt_prefix_room(int plen) { return (plen + 3) & ~3; }
 static inline uint8_t *nt_base(const nt_tnode *node) { return (uint8_t *)(uintptr_t)node; }
 
 static inline int32_t *nt_heads(const nt_tnode *node) {
-    return (int32_t *)(void *)(nt_base(node) + 16 + nt_prefix_room(node->plen));
+    return (int32_t *)(void *)(nt_base(node) + NT_HEADER + nt_prefix_room(node->plen));
 }
 
 static inline uint16_t *nt_leaf_slots(const nt_tnode *leaf) {
@@ -74,10 +76,12 @@ static inline uint16_t *nt_slots(const nt_tnode *node, int inner) {
 }
 
 /* Bytes of an entry in the arrays, and where the arrays of n entries end. */
-static inline int nt_entry_room(int inner, int varied) { return NT_HEAD + (inner ? 8 : 6) + (varied ? 2 : 0); }
+static inline int nt_entry_room(int inner, int varied) {
+    return NT_HEAD + (inner ? 8 : 6) + (varied ? 2 : 0);
+}
 
 static inline int nt_arrays_end(int plen, int n, int inner, int varied) {
-    return 16 + nt_prefix_room(plen) + n * nt_entry_room(inner, varied) + (inner ? 8 : 0);
+    return NT_HEADER + nt_prefix_room(plen) + n * nt_entry_room(inner, varied) + (inner ? 8 : 0);
 }
 
 static inline int32_t nt_head_load(const uint8_t *key) { return (int32_t)(nt_load32be(key) ^ 0x80000000u); }

@@ -71,7 +71,6 @@ static int find_path(const nt_arena *arena, nt_root root, const nt_probe *probe,
         id = nt_inner_search(arena, node, probe, &path->at[level]);
         node = nt_node_at(arena, id);
         nt_node_prefetch(node);
-        nt_arena_expect(arena, id);
     }
     path->ids[depth] = id;
     path->at[depth] = nt_leaf_search(arena, node, probe, &equal);

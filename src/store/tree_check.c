@@ -63,8 +63,9 @@ static const char *check_node(const check *c, int level, int inner) {
     uint64_t birth = birth_of(c->arena, id);
     if (birth == 0 || birth > nt_arena_turn(c->arena)) return "tree: a birth in the future";
     if (level > 0 && birth > birth_of(c->arena, c->ids[level - 1])) return "tree: child younger than parent";
-    if (level == 0 && inner && nt_node_count(nt_node_at(c->arena, id)) == 0) return "tree: root with one child";
-    return nt_node_check(nt_node_at(c->arena, id), inner);
+    const nt_tnode *node = nt_node_at(c->arena, id);
+    if (level == 0 && inner && nt_node_count(node) == 0) return "tree: root with one child";
+    return nt_node_check(node, inner);
 }
 
 /* Goes on in an inner node: into its next child, or up. */

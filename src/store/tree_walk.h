@@ -52,9 +52,10 @@ typedef struct nt_key_sink {
     uint8_t seen;         /* OR of all key bytes written so far: below 128 = all ASCII */
 } nt_key_sink;
 
-/* Copies keys in bulk until the budget, the room between bytes and lens, or the tree ends; the fast path of key
- * scans. Between the two ends it may write up to 64 bytes too many. It does not step over an entry that
- * did not fit. Lengths are cut to 16 bits: not for trees with keys over 65,535 bytes. 1: the walk has further entries; 0: it is at its end. */
+/* Copies keys in bulk until the budget, the room between bytes and lens, or the tree ends; the fast path of
+ * key scans. Between the two ends it may write up to 64 bytes too many. It does not step over an entry that
+ * did not fit. Lengths are cut to 16 bits: not for trees with keys over 65,535 bytes. 1: the walk has
+ * further entries; 0: it is at its end. */
 int nt_walk_take_keys(nt_walk *walk, int up, nt_key_sink *sink);
 
 /* Copies up to `max` values (8 bytes each) in bulk; returns how many. Fewer than max: the end. */
