@@ -167,7 +167,8 @@ NTEE_API ntee_status ntee_close(ntee *db);
  */
 NTEE_API ntee_status ntee_destroy(const char *path);
 
-/* ntee_drop closes the store as ntee_close does and then destroys it, without letting go of the lock. */
+/* ntee_drop closes the store as ntee_close does and then destroys it, without letting go of the lock.
+ * NTEE_READONLY on a read-only handle: then it is closed, and not destroyed. */
 NTEE_API ntee_status ntee_drop(ntee *db);
 
 /* ---- One key ------------------------------------------------------------------------------------ */

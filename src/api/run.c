@@ -218,7 +218,7 @@ static ntee_status run_stats(const call *c, ntee_error *err) {
 }
 
 static ntee_status run_sync(const call *c, ntee_error *err) {
-    if (c->at_hand && nt_writer_is_dirty(&c->db->writer)) return would_block(err);
+    if (c->at_hand) return nt_writer_is_dirty(&c->db->writer) ? would_block(err) : NTEE_OK;
     return nt_handle_sync(c->db, err);
 }
 

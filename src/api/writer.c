@@ -83,10 +83,7 @@ static ntee_status wait_durable(nt_writer *writer, uint64_t target, ntee_error *
     ntee_status status = NTEE_OK;
     nt_monitor_lock(&writer->group);
     while (writer->durable < target) {
-        if (has_failed(writer, err)) {
-            status = err->status;
-            break;
-        }
+        if (status != NTEE_OK) break;
         if (writer->syncing) {
             nt_monitor_wait(&writer->group);
             continue;
@@ -178,8 +175,8 @@ void nt_writer_mark(nt_writer *writer) {
 /* Whether the background has nothing to do but wait for the next write. */
 static int is_settled(nt_writer *writer) {
     uint64_t written = atomic_load(&writer->written);
-    if (atomic_load(&writer->failed)) return 1;
-    return nt_log_synced(writer->db->log) >= written && atomic_load(&writer->marked) == written;
+    if (nt_log_synced(writer->db->log) < written) return 0;
+    return atomic_load(&writer->marked) == written || atomic_load(&writer->failed);
 }
 
 void nt_writer_rest(nt_writer *writer, int64_t ms, const int *stop) {

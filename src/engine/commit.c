@@ -136,7 +136,10 @@ ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
     if (db->announced) return NTEE_OK;
     int failed = NT_OS->random(&salt, sizeof salt);
     if (failed) return nt_fail_os(err, failed, "get random bytes for", nt_log_name(db->log));
-    ntee_status status = nt_log_reserve(db->log, 2 * (size_t)NT_FRAME_OPEN_SIZE, err);
+    ntee_status status = NTEE_OK;
+    /* The sync after a clean mark may have failed, and left the mark in memory only, marked as written. */
+    if (db->recovery.clean) status = nt_log_rewrite(db->log, db->recovery.durable, 0, err);
+    if (status == NTEE_OK) status = nt_log_reserve(db->log, 2 * (size_t)NT_FRAME_OPEN_SIZE, err);
     if (status == NTEE_OK) status = announce(db, salt, err);
     if (status == NTEE_OK) status = announce(db, salt, err);
     db->announced = status == NTEE_OK;

@@ -55,14 +55,16 @@ ntee_status nt_get(nt_db *db, const void *key, size_t key_len, void *buf, size_t
     }
     nt_fetch_ahead(&db->source, entry);
     if (at_hand && !nt_fetch_at_hand(&db->source, entry, NT_AT_HAND_RECORD)) {
+        *len = (size_t)nt_fetch_claim(&db->source, entry);
         status = quiet(err, NTEE_WOULD_BLOCK);
         goto out;
     }
     status = nt_fetch_begin(&fetch, &db->source, entry, view.version->log_end, &wanted, err);
     if (status != NTEE_OK) goto out;
-    if (at_hand && fetch.op.value_len > NT_AT_HAND_BYTES)
+    if (at_hand && fetch.op.value_len > NT_AT_HAND_BYTES) {
+        *len = fetch.op.value_len;
         status = quiet(err, NTEE_WOULD_BLOCK);
-    else
+    } else
         status = give(&fetch.op, buf, cap, len, kind, err);
     if (!at_hand)
         nt_log_touched(db->source.log, nt_entry_position(entry) - db->source.base,

@@ -48,6 +48,7 @@ typedef struct contents {
     int dir;
     int remove;      /* 1: leftovers, 2: all */
     uint64_t newest; /* generation of the newest log; 0: none */
+    int foreign;     /* names that no store has */
     int failed;      /* errno of the first removal that failed */
 } contents;
 
@@ -55,6 +56,7 @@ static int see(void *arg, const char *name) {
     contents *c = arg;
     uint64_t generation = generation_of(name, ".log");
     if (generation > c->newest) c->newest = generation;
+    if (!generation && !generation_of(name, ".log.tmp") && strcmp(name, NT_LOCK_NAME) != 0) c->foreign++;
     return 0;
 }
 
@@ -267,8 +269,8 @@ static ntee_status list_dir(nt_db *db, contents *c, int (*each)(void *, const ch
     return failed ? nt_fail_os(err, failed, "list", "the store's directory") : NTEE_OK;
 }
 
-/* Removes what an interrupted creation or rewrite left, once the newest log has been read: an older one is all
- * that there is where that one turns out to be no good. */
+/* Removes what an interrupted creation or rewrite left, once the newest log has been read: an older one is
+ * all that there is where that one turns out to be no good. */
 static ntee_status clear_leftovers(nt_db *db, uint64_t newest, ntee_error *err) {
     contents c = {.dir = db->dir, .remove = 1, .newest = newest};
     return list_dir(db, &c, clear_one, err);
@@ -336,15 +338,25 @@ ntee_status nt_db_open(nt_db *db, const char *path, const nt_open_options *optio
 
 /* ---- Closing and destroying ---- */
 
+/* Whether `path` still leads to the open directory: the one that has our lock in it. */
+static int leads_here(const nt_db *db, const char *path) {
+    int fd, same = 0;
+    if (NT_OS->open_dir(path, &fd)) return 0;
+    if (NT_OS->same_file(fd, NT_LOCK_NAME, db->lock, &same)) same = 0;
+    NT_OS->close(fd);
+    return same;
+}
+
 /* Removes the store's files, the lock last, and the directory if that leaves it empty. The lock is held. */
 static ntee_status remove_files(nt_db *db, const char *path, ntee_error *err) {
     contents c = {.dir = db->dir, .remove = 2};
     ntee_status status = list_dir(db, &c, clear_one, err);
     if (status != NTEE_OK) return status;
+    int here = leads_here(db, path);
     int failed = NT_OS->sync_dir(db->dir);
     if (!failed) failed = NT_OS->unlink_at(db->dir, NT_LOCK_NAME);
     if (failed) return nt_fail_os(err, failed, "remove", NT_LOCK_NAME);
-    NT_OS->remove_dir(path); /* fails where it is not empty, and may */
+    if (here) NT_OS->remove_dir(path); /* fails where it is not empty, and may */
     return NTEE_OK;
 }
 
@@ -384,7 +396,7 @@ static int find_store(const char *path, int *there) {
     if (!failed && !c.newest) {
         failed = NT_OS->open_at(fd, NT_LOCK_NAME, 0, &lock);
         if (!failed) NT_OS->close(lock);
-        *there = !failed;
+        *there = !failed && !c.foreign; /* other programs have files of that name too */
         /* None, or something that is not a store's. */
         if (failed == ENOENT || failed == EISDIR || failed == ELOOP || failed == EINVAL) failed = 0;
     }

@@ -147,7 +147,7 @@ static ntee_status find_end(nt_db *db, reader *r, chain *c, ntee_error *err) {
         if (state != NT_FRAME_GOOD || !chains(c, &frame)) break;
         follow(c, &frame);
     }
-    uint64_t durable = c->durable;
+    uint64_t durable = c->durable > db->header.durable ? c->durable : db->header.durable;
     uint64_t cut = c->at;
     db->recovery.clean = c->clean && c->at == r->end;
     if (!db->recovery.clean) {
@@ -230,7 +230,7 @@ static ntee_status fold(nt_db *db, reader *r, chain *c, ntee_error *err) {
 }
 
 static chain chain_start(const nt_log_header *header) {
-    chain c = {.at = NT_LOG_HEADER_SIZE, .salt = header->salt, .durable = header->durable};
+    chain c = {.at = NT_LOG_HEADER_SIZE, .salt = header->salt, .durable = NT_LOG_HEADER_SIZE};
     return c;
 }
 
@@ -240,7 +240,7 @@ static ntee_status settle(nt_db *db, ntee_error *err) {
     db->durable_start = db->recovery.durable;
     if (status != NTEE_OK || db->read_only || db->recovery.clean) return status;
     db->durable_start = db->recovery.end;
-    return nt_log_rewrite(db->log, db->recovery.durable, err);
+    return nt_log_rewrite(db->log, db->recovery.durable, 1, err);
 }
 
 ntee_status nt_recover(nt_db *db, ntee_error *err) {

@@ -96,7 +96,7 @@ ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t en
     if (whole && (fetch->owned || fetch->record == fetch->small)) /* other bytes may have come this time */
         whole = nt_record_key_ok(fetch->record, &fetch->op, source->seed) &&
                 nt_record_value_ok(fetch->record, &fetch->op, source->seed);
-    if (whole) return NTEE_OK;
+    if (whole && fetch->op.value) return NTEE_OK;
     nt_fetch_end(fetch);
     return corrupt(source, position - source->base, NULL, err);
 }
@@ -106,12 +106,16 @@ void nt_fetch_end(nt_fetch *fetch) {
     fetch->owned = NULL;
 }
 
-uint64_t nt_fetch_at_hand(const nt_source *source, uint64_t entry, uint64_t most) {
+uint64_t nt_fetch_claim(const nt_source *source, uint64_t entry) {
     uint64_t offset = nt_entry_position(entry) - source->base;
     if (!nt_log_at_hand(source->log, offset, NT_RECORD_HEAD_SIZE)) return 0;
     const uint8_t *head = nt_log_view(source->log, offset, NT_RECORD_HEAD_SIZE);
-    if (!head) return 0;
-    uint64_t size = nt_record_claimed_size(head, NT_RECORD_HEAD_SIZE);
+    return head ? nt_record_claimed_size(head, NT_RECORD_HEAD_SIZE) : 0;
+}
+
+uint64_t nt_fetch_at_hand(const nt_source *source, uint64_t entry, uint64_t most) {
+    uint64_t offset = nt_entry_position(entry) - source->base;
+    uint64_t size = nt_fetch_claim(source, entry);
     return size <= most && nt_log_at_hand(source->log, offset, (size_t)size) ? size : 0;
 }
 

@@ -46,6 +46,8 @@ void nt_fetch_end(nt_fetch *fetch);
 /* The bytes that the record of `entry` takes, where fetching it is short work: at most `most` of them, all in memory
  * as far as is known. Else 0. */
 uint64_t nt_fetch_at_hand(const nt_source *source, uint64_t entry, uint64_t most);
+/* The bytes that the record of `entry` claims to take, or 0 where even that is not known to be in memory. */
+uint64_t nt_fetch_claim(const nt_source *source, uint64_t entry);
 /* Starts loading a mapped record into the processor's cache. */
 void nt_fetch_ahead(const nt_source *source, uint64_t entry);
 

@@ -4,19 +4,21 @@
 #include "base/os.h"
 
 /*
- * Every list of nodes is threaded through the nodes, so that nothing but taking new chunks, or a hold, can
- * run out of memory: retiring, sealing, rolling back and freeing cannot fail.
+ * Whatever lists a node can be in have room for it since its chunk was taken, so that nothing but taking
+ * chunks, or a hold, can run out of memory: retiring, sealing, rolling back and freeing cannot fail.
  *
  * A node is in one of these states:
  *   never used   its chunk's fill has not reached it
- *   free         turn = FREE; in `free`, or in `spare` where its own turn gave it back
+ *   free         turn = FREE; in `free`
  *   live         turn = 0
- *   retired      turn = the turn that retired it; in `dropped` until that turn is sealed, then in `queue`,
- *                then perhaps in a hold's `kept`, then perhaps in `orphans`, then free
- * The nodes born in the current turn are chained by `born`, those given back included.
+ *   retired      in `queue`, those of the current turn last; turn = 0. Then perhaps kept for a hold, with
+ *                turn = the turn that retired it; chained by `next` in the hold's `kept`, then perhaps in
+ *                `orphans`; then free
+ * The nodes born in the current turn are chained by `born`, those given back included, which are the topmost
+ * `spare` ones of `free`: within a turn nothing else becomes free.
  *
- * The writer alone touches free, spare, dropped and queue. The lock guards the holds with their lists, and
- * the orphans.
+ * The writer alone touches free and queue, which are arrays, as they are what every write goes through. The
+ * lock guards the holds with their lists, and the orphans.
  */
 
 #define CHUNK_NODES (1u << NT_ARENA_CHUNK_SHIFT)
@@ -49,11 +51,17 @@ typedef struct hold {
     list kept; /* retired nodes that this version reaches and no newer held version does */
 } hold;
 
+/* The chunks, and room for the ids of all their nodes. */
 typedef struct table {
     struct table *smaller;
     uint32_t cap;
     uint8_t *_Atomic at[];
 } table;
+
+typedef struct retired {
+    uint64_t turn;
+    uint32_t id;
+} retired;
 
 struct nt_arena {
     nt_arena_map map;
@@ -66,17 +74,19 @@ struct nt_arena {
     uint64_t sealed; /* the last sealed turn's number */
     uint64_t published;
     uint32_t born;
-    list spare;
-    list dropped;
-    list free;
-    list queue;
+    uint32_t *free;      /* a stack of free_nodes ids */
+    uint64_t spare;
+    retired *queue;      /* a ring of queued nodes, from number `head` on, in the order of their turns */
+    uint32_t queue_mask; /* its size, a power of two, less 1 */
+    uint64_t head;
+    uint64_t dropped; /* how many of the queue the current turn put there */
     uint64_t looked;  /* nodes in the queue after the last look at it */
     uint64_t look_at; /* the number of queued nodes that makes it worth looking */
 
     /* Written by the writer, read by whoever measures. The nodes used that are not counted here are live. */
     _Atomic uint64_t used_nodes; /* ever */
-    _Atomic uint64_t free_nodes; /* free and spare */
-    _Atomic uint64_t queued;     /* dropped and queue */
+    _Atomic uint64_t free_nodes;
+    _Atomic uint64_t queued;
     _Atomic uint64_t bytes;
 
     _Atomic uint64_t clock; /* the published number + 1, so never 0 */
@@ -118,12 +128,6 @@ static void append(nt_arena *arena, list *to, uint32_t id) {
     to->tail = id;
 }
 
-static void push(nt_arena *arena, list *to, uint32_t id) {
-    node_of(arena, id)->next = to->head;
-    if (to->head == 0) to->tail = id;
-    to->head = id;
-}
-
 static uint32_t pop(nt_arena *arena, list *from) {
     uint32_t id = from->head;
     if (id != 0) from->head = node_of(arena, id)->next;
@@ -153,21 +157,47 @@ static void unlock(nt_arena *arena) { atomic_flag_clear_explicit(&arena->lock, m
 
 /* ---- Chunks ---- */
 
+/* Bytes of the free stack and the queue for `cap` chunks. */
+static size_t free_bytes(uint32_t cap) { return (size_t)cap * CHUNK_NODES * sizeof(uint32_t); }
+
+static size_t queue_bytes(uint32_t cap) { return (size_t)cap * CHUNK_NODES * sizeof(retired); }
+
+static void move_ids(nt_arena *arena, uint32_t *free_ids, retired *queue) {
+    uint64_t queued = get(&arena->queued);
+    for (uint64_t i = 0; i < queued; i++) queue[i] = arena->queue[(arena->head + i) & arena->queue_mask];
+    memcpy(free_ids, arena->free, get(&arena->free_nodes) * sizeof(*free_ids));
+    NT_OS->free_pages(arena->free, free_bytes(arena->chunks->cap));
+    NT_OS->free_pages(arena->queue, queue_bytes(arena->chunks->cap));
+}
+
+/* Doubles the room for chunks and for the ids of their nodes. */
 static int grow_table(nt_arena *arena) {
     table *old = arena->chunks;
     uint32_t cap = old ? old->cap * 2u : TABLE_FIRST;
     size_t bytes = sizeof(table) + cap * sizeof(old->at[0]);
     table *larger = nt_alloc(bytes);
-    if (!larger) return 0;
+    uint32_t *free_ids = NT_OS->alloc_pages(free_bytes(cap)); /* pages: untouched ones cost nothing */
+    retired *queue = NT_OS->alloc_pages(queue_bytes(cap));
+    if (!larger || !free_ids || !queue) {
+        nt_free(larger);
+        if (free_ids) NT_OS->free_pages(free_ids, free_bytes(cap));
+        if (queue) NT_OS->free_pages(queue, queue_bytes(cap));
+        return 0;
+    }
     larger->smaller = old; /* readers may still be looking at it */
     larger->cap = cap;
     for (uint32_t i = 0; i < cap; i++) {
         uint8_t *chunk = old && i < old->cap ? atomic_load_explicit(&old->at[i], memory_order_relaxed) : NULL;
         atomic_init(&larger->at[i], chunk);
     }
+    if (old) move_ids(arena, free_ids, queue);
+    arena->free = free_ids;
+    arena->queue = queue;
+    arena->queue_mask = cap * CHUNK_NODES - 1u;
+    arena->head = 0;
     arena->chunks = larger;
     atomic_store_explicit(&arena->map.chunks, larger->at, memory_order_release);
-    add(&arena->bytes, bytes);
+    add(&arena->bytes, bytes + (free_bytes(cap) + queue_bytes(cap)) / (old ? 2u : 1u));
     return 1;
 }
 
@@ -225,6 +255,10 @@ void nt_arena_destroy(nt_arena *arena) {
         NT_OS->free_pages(atomic_load_explicit(&arena->chunks->at[i], memory_order_relaxed),
                           chunks_together(i) * CHUNK_BYTES);
     }
+    if (arena->chunks) {
+        NT_OS->free_pages(arena->free, free_bytes(arena->chunks->cap));
+        NT_OS->free_pages(arena->queue, queue_bytes(arena->chunks->cap));
+    }
     while (arena->chunks) {
         table *smaller = arena->chunks->smaller;
         nt_free(arena->chunks);
@@ -240,6 +274,12 @@ void nt_arena_destroy(nt_arena *arena) {
 
 /* ---- Giving nodes back ---- */
 
+static void push_free(nt_arena *arena, uint32_t id) {
+    uint64_t count = get(&arena->free_nodes);
+    arena->free[count] = id;
+    atomic_store_explicit(&arena->free_nodes, count + 1u, memory_order_relaxed);
+}
+
 /* Makes a node free that is live or retired. */
 static void release(nt_arena *arena, uint32_t id) {
     nt_node *node = node_of(arena, id);
@@ -247,8 +287,7 @@ static void release(nt_arena *arena, uint32_t id) {
     memset(node + 1, 0xDD, NT_NODE_SIZE - sizeof(*node));
 #endif
     node->turn = FREE;
-    push(arena, &arena->free, id);
-    add(&arena->free_nodes, 1);
+    push_free(arena, id);
 }
 
 /* The newest held version before `turn`, where it is not older than `birth`: the version that keeps a node
@@ -259,11 +298,11 @@ static hold *keeper(const nt_arena *arena, uint64_t birth, uint64_t turn) {
     return h && h->number >= birth ? h : NULL;
 }
 
-/* Looks at one node that no reader's slot protects: a hold keeps it, or it is free. Under the lock. */
-static void keep_or_release(nt_arena *arena, uint32_t id) {
-    const nt_node *node = node_of(arena, id);
-    hold *h = arena->newest ? keeper(arena, node->birth, node->turn) : NULL;
+/* Looks at one retired node that no reader's slot protects: a hold keeps it, or it is free. Under the lock. */
+static void keep_or_release(nt_arena *arena, uint32_t id, uint64_t turn) {
+    hold *h = arena->newest ? keeper(arena, node_of(arena, id)->birth, turn) : NULL;
     if (h) {
+        node_of(arena, id)->turn = turn;
         append(arena, &h->kept, id);
         add(&arena->kept_nodes, 1);
     } else {
@@ -276,14 +315,14 @@ static int drain_queue(nt_arena *arena, uint64_t limit, uint64_t most) {
     while (most > 0) {
         lock(arena);
         for (uint32_t i = 0; i < LOCK_SPAN && most > 0; i++, most--) {
-            uint32_t id = arena->queue.head;
-            if (id == 0 || node_of(arena, id)->turn >= limit) {
+            retired next = arena->queue[arena->head & arena->queue_mask];
+            if (get(&arena->queued) == 0 || next.turn >= limit) {
                 unlock(arena);
                 return 0;
             }
-            pop(arena, &arena->queue);
+            arena->head++;
             take(&arena->queued, 1);
-            keep_or_release(arena, id);
+            keep_or_release(arena, next.id, next.turn);
         }
         unlock(arena);
     }
@@ -302,7 +341,7 @@ static void drain_orphans(nt_arena *arena, uint64_t most) {
                 break;
             }
             take(&arena->kept_nodes, 1);
-            keep_or_release(arena, id);
+            keep_or_release(arena, id, node_of(arena, id)->turn);
         }
         unlock(arena);
     }
@@ -312,52 +351,35 @@ static void drain_orphans(nt_arena *arena, uint64_t most) {
 
 uint64_t nt_arena_begin(nt_arena *arena) {
     arena->turn = arena->sealed + 1u;
+    arena->born = 0;
+    arena->spare = 0;
+    arena->dropped = 0;
     return arena->turn;
 }
 
-void nt_arena_seal(nt_arena *arena) {
-    arena->sealed = arena->turn;
-    arena->born = 0;
-    join(arena, &arena->queue, &arena->dropped);
-    join(arena, &arena->spare, &arena->free);
-    arena->free = arena->spare;
-    arena->spare.head = arena->spare.tail = 0;
-}
+void nt_arena_seal(nt_arena *arena) { arena->sealed = arena->turn; }
 
 void nt_arena_rollback(nt_arena *arena) {
-    arena->spare.head = arena->spare.tail = 0; /* all of them are among the born */
+    take(&arena->free_nodes, arena->spare); /* they come back with all the born */
     for (uint32_t id = arena->born, next; id != 0; id = next) {
-        const nt_node *node = node_of(arena, id);
-        next = node->born;
-        if (node->turn == FREE) take(&arena->free_nodes, 1); /* counted already */
+        next = node_of(arena, id)->born;
         release(arena, id);
     }
-    arena->born = 0;
-    for (uint32_t id; (id = pop(arena, &arena->dropped)) != 0;) {
-        node_of(arena, id)->turn = 0;
-        take(&arena->queued, 1);
-    }
+    take(&arena->queued, arena->dropped);
     arena->turn = arena->sealed;
 }
 
 void nt_arena_rewind(nt_arena *arena, uint64_t number) {
-    list later = arena->queue;
-    arena->queue.head = arena->queue.tail = 0;
-    for (uint32_t id; (id = pop(arena, &later)) != 0;) {
-        if (node_of(arena, id)->turn <= number) {
-            append(arena, &arena->queue, id);
-            continue;
-        }
-        node_of(arena, id)->turn = 0;
-        take(&arena->queued, 1);
-    }
-    /* Rare enough to look at every node for those born since. None of them is in the queue any more, since
-     * a node is born before it is retired. */
+    uint64_t queued = get(&arena->queued);
+    while (queued > 0 && arena->queue[(arena->head + queued - 1u) & arena->queue_mask].turn > number) queued--;
+    atomic_store_explicit(&arena->queued, queued, memory_order_relaxed);
+    /* Rare enough to look at every node for those born since. Those that a later turn retired are out of
+     * the queue by now, and nothing born since was kept for a hold. */
     for (uint32_t chunk = 0; chunk < arena->open; chunk++) {
         for (uint32_t i = CHUNK_FIRST; i < end_of(arena, chunk); i++) {
             uint32_t id = chunk << NT_ARENA_CHUNK_SHIFT | i;
             const nt_node *node = node_of(arena, id);
-            if (node->turn == 0 && node->birth > number) release(arena, id);
+            if (node->birth > number && node->turn != FREE) release(arena, id);
         }
     }
     arena->sealed = number;
@@ -382,14 +404,16 @@ void nt_arena_publish(nt_arena *arena, uint64_t number) {
 }
 
 uint32_t nt_arena_new(nt_arena *arena) {
-    uint32_t id = pop(arena, &arena->spare); /* is among the born already */
-    if (id != 0) {
-        take(&arena->free_nodes, 1);
-        node_of(arena, id)->turn = 0;
-        return id;
-    }
-    if ((id = pop(arena, &arena->free)) != 0) {
-        take(&arena->free_nodes, 1);
+    uint64_t count = get(&arena->free_nodes);
+    uint32_t id;
+    if (count > 0) {
+        id = arena->free[count - 1u];
+        atomic_store_explicit(&arena->free_nodes, count - 1u, memory_order_relaxed);
+        if (arena->spare > 0) { /* is among the born already */
+            arena->spare--;
+            node_of(arena, id)->turn = 0;
+            return id;
+        }
     } else if ((id = carve(arena)) == 0) {
         return 0;
     }
@@ -402,13 +426,14 @@ void nt_arena_retire(nt_arena *arena, uint32_t id) {
     nt_node *node = node_of(arena, id);
     if (node->birth == arena->turn) {
         node->turn = FREE;
-        push(arena, &arena->spare, id);
-        add(&arena->free_nodes, 1);
+        push_free(arena, id);
+        arena->spare++;
         return;
     }
-    node->turn = arena->turn;
-    append(arena, &arena->dropped, id);
-    add(&arena->queued, 1);
+    uint64_t queued = get(&arena->queued);
+    arena->queue[(arena->head + queued) & arena->queue_mask] = (retired){arena->turn, id};
+    atomic_store_explicit(&arena->queued, queued + 1u, memory_order_relaxed);
+    arena->dropped++;
 }
 
 uint64_t nt_arena_turn(const nt_arena *arena) { return arena->turn; }

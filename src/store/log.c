@@ -163,7 +163,7 @@ static ntee_status rewrite_part(nt_log *log, uint64_t from, void *part, size_t l
     return NTEE_OK;
 }
 
-ntee_status nt_log_rewrite(nt_log *log, uint64_t from, ntee_error *err) {
+ntee_status nt_log_rewrite(nt_log *log, uint64_t from, int sync, ntee_error *err) {
     uint64_t tail = nt_log_tail(log);
     ntee_status status = NTEE_OK;
     if ((log->flags & NT_LOG_READ_ONLY) != 0 || from > tail) {
@@ -178,7 +178,7 @@ ntee_status nt_log_rewrite(nt_log *log, uint64_t from, ntee_error *err) {
         from += len;
     }
     nt_free(part);
-    return status == NTEE_OK ? sync_upto(log, tail, err) : status;
+    return status == NTEE_OK && sync ? sync_upto(log, tail, err) : status;
 }
 
 /* Cuts off what was allocated ahead and syncs what is not synced yet. */

@@ -53,9 +53,9 @@ ntee_status nt_log_open(nt_log **log, int dir, const char *name, int flags, ntee
  * NTEE_INVALID after the first append or reserve, and beyond the tail. */
 ntee_status nt_log_cut(nt_log *log, uint64_t size, ntee_error *err);
 
-/* Writes the bytes in [from, tail) once more, the same ones, and syncs: after an unclean end they may be in
- * the page cache only, marked clean by a sync that failed. */
-ntee_status nt_log_rewrite(nt_log *log, uint64_t from, ntee_error *err);
+/* Writes the bytes in [from, tail) once more, the same ones, and with `sync` syncs: after a crash, or a close whose
+ * sync failed, they may be in the page cache only, marked as written. */
+ntee_status nt_log_rewrite(nt_log *log, uint64_t from, int sync, ntee_error *err);
 
 /* Syncs, cuts off what was allocated ahead (not after a failure), and frees the log in any case. */
 ntee_status nt_log_close(nt_log *log, ntee_error *err);

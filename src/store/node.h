@@ -58,7 +58,13 @@ static inline uint64_t nt_child_pack(uint32_t child, uint32_t count) {
 
 /* Asks the processor for a whole node. */
 static inline void nt_node_prefetch(const void *node) {
-    for (unsigned i = 0; i < NT_NODE_SIZE; i += 64) __builtin_prefetch((const uint8_t *)node + i);
+    const uint8_t *line = node;
+    for (unsigned i = 0; i < NT_NODE_SIZE; i += 256) {
+        __builtin_prefetch(line + i);
+        __builtin_prefetch(line + i + 64);
+        __builtin_prefetch(line + i + 128);
+        __builtin_prefetch(line + i + 192);
+    }
 }
 
 static inline nt_tnode *nt_node_at(const nt_arena *arena, uint32_t id) { return nt_arena_node(arena, id); }

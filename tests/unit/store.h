@@ -275,13 +275,21 @@ static inline int t_teardown(void **state) {
 #define T_TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 
 /* Runs a group of tests; NT_FILTER picks some of them by a pattern with '*'. */
-#define T_RUN(tests) (cmocka_set_test_filter(getenv("NT_FILTER")), cmocka_run_group_tests(tests, NULL, NULL))
+static inline int t_run(const char *name, const struct CMUnitTest *tests, size_t count) {
+    cmocka_set_test_filter(getenv("NT_FILTER"));
+    return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+}
 
-/* Runs a group of tests twice: with mappings and without. */
-#define T_RUN_BOTH(tests)                                                                                  \
-    (t_flags = 0, cmocka_set_test_filter(getenv("NT_FILTER")),                                             \
-     cmocka_run_group_tests_name("mapped", tests, NULL, NULL)) +                                           \
-        (t_flags = NTEE_NO_MMAP, cmocka_run_group_tests_name("not mapped", tests, NULL, NULL))
+/* Runs it twice: with mappings and without. */
+static inline int t_run_both(const struct CMUnitTest *tests, size_t count) {
+    t_flags = 0;
+    int failed = t_run("mapped", tests, count);
+    t_flags = NTEE_NO_MMAP;
+    return failed + t_run("not mapped", tests, count);
+}
+
+#define T_RUN(tests) t_run(#tests, tests, sizeof(tests) / sizeof *(tests))
+#define T_RUN_BOTH(tests) t_run_both(tests, sizeof(tests) / sizeof *(tests))
 
 /* ---- Files ---------------------------------------------------------------------------------------- */
 

@@ -215,6 +215,8 @@ static void failures_leave_no_trace(void **state) {
             close_db();
             open_db();
             uint64_t sequence = db.sequence;
+            nt_arena_usage before, after;
+            nt_arena_measure(nt_keydir_arena(db.keydir), &before);
             t_fail(kinds[k], nth, kinds[k] == T_ALLOC ? ENOMEM : ENOSPC, 0);
             ntee_status status = commit_one(NT_WIRE_PUT, "a", "1");
             int fired = atomic_load(&t_fail_at[kinds[k]]) == 0;
@@ -224,6 +226,9 @@ static void failures_leave_no_trace(void **state) {
                 assert_true(fired);
                 assert_int_equal(status, kinds[k] == T_ALLOC ? NTEE_NOMEM : NTEE_FULL);
                 assert_int_equal(db.sequence, sequence);
+                nt_arena_measure(nt_keydir_arena(db.keydir), &after);
+                assert_int_equal(after.live, before.live);
+                assert_int_equal(after.waiting, before.waiting);
                 assert_string_equal(value_of("a"), "(missing)");
             }
             assert_int_equal(commit_one(NT_WIRE_PUT, "b", "2"), NTEE_OK);

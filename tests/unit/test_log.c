@@ -166,7 +166,7 @@ static void read_only_logs_write_nothing(void **state) {
         check(log);
         assert_int_equal(nt_log_append(log, model, 64, &err), NTEE_READONLY);
         assert_int_equal(nt_log_reserve(log, 64, &err), NTEE_READONLY);
-        assert_int_equal(nt_log_rewrite(log, 0, &err), NTEE_INVALID);
+        assert_int_equal(nt_log_rewrite(log, 0, 1, &err), NTEE_INVALID);
         assert_int_equal(nt_log_sync(log, &err), NTEE_OK);
         nt_log_prepare(log);
         model_len = 128;
@@ -372,7 +372,7 @@ static void what_a_failed_sync_dropped_is_cured_by_a_rewrite(void **state) {
         assert_int_equal(nt_log_close(log, &err), NTEE_IO);
         assert_int_equal(nt_log_open(&log, w.dir, "log", w.flags, &err), NTEE_OK);
         assert_int_equal(nt_log_cut(log, model_len, &err), NTEE_OK);
-        if (cure) assert_int_equal(nt_log_rewrite(log, HEADER + 1000, &err), NTEE_OK);
+        if (cure) assert_int_equal(nt_log_rewrite(log, HEADER + 1000, 1, &err), NTEE_OK);
         append(log, 8);
         assert_int_equal(nt_log_sync(log, &err), NTEE_OK);
         check(log);

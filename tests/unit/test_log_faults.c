@@ -162,7 +162,7 @@ static int run_all(const world *w) {
     if (create(w, &err) != NTEE_OK) return 1;
     if (nt_log_open(&log, w->dir, "log", w->flags, &err) != NTEE_OK) return 1;
     failures += nt_log_cut(log, model_len, &err) != NTEE_OK;
-    failures += nt_log_rewrite(log, 8, &err) != NTEE_OK;
+    failures += nt_log_rewrite(log, 8, 1, &err) != NTEE_OK;
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
         failures += nt_log_reserve(log, SIZES[i] + 8192, &err) != NTEE_OK;
         if (try_append(log, SIZES[i], &err) != NTEE_OK) {

@@ -486,7 +486,7 @@ static void short_memory_for_the_index_fails_an_opening_cleanly(void **state) {
         assert_int_equal(status, NTEE_NOMEM);
         assert_int_equal(atomic_load(&t_memory), memory);
     }
-    assert_true(nth > 6);
+    assert_true(nth > 3);
     assert_int_equal(t_records(db), 60000);
     t_close(db);
 }

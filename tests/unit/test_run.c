@@ -247,6 +247,11 @@ static void scan_numbers_that_are_stale_or_foreign_are_refused(void **state) {
             assert_int_equal(run(db, NTEE_OP_SCAN_CLOSE, 0, &n, 8, 0), NTEE_INVALID);
             assert_int_equal(run(db, NTEE_OP_SCAN_NEXT, 0, &n, 8, 24), NTEE_INVALID);
         }
+        uint64_t stale = numbers[0]; /* its place is another scan's now */
+        assert_int_equal(run(db, NTEE_OP_SCAN, 0, request, request_len, 24), NTEE_OK);
+        assert_int_equal((uint32_t)reply.scan, (uint32_t)stale);
+        assert_int_equal(run(db, NTEE_OP_SCAN_NEXT, 0, &stale, 8, 24), NTEE_INVALID);
+        assert_int_equal(run(db, NTEE_OP_SCAN_CLOSE, 0, &stale, 8, 24), NTEE_INVALID);
     }
     uint64_t wrong[] = {0, 1, 21, UINT64_MAX, (uint64_t)1 << 32, numbers[1] + ((uint64_t)1 << 32), numbers[1] ^ 64};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -164,6 +164,10 @@ static ntee_scan_options random_options(nt_random *r, uint8_t bounds[3][1200]) {
     if (bits & 128) {
         o.after = bounds[2];
         o.after_len = bits & 256 ? make_key(r, bounds[2]) : 0;
+        if (bits & 4096 && o.range.lower_len) {
+            o.after = o.range.lower;
+            o.after_len = o.range.lower_len;
+        }
     }
     if (bits & 512) o.limit = 1 + nt_random_below(r, 60);
     o.flags = (bits & 1024 ? NTEE_REVERSE : 0u) | (bits & 2048 ? NTEE_VALUES : 0u);

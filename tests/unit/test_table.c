@@ -144,6 +144,40 @@ static void a_child_that_lives_on_does_not_hold_its_parents_lock(void **state) {
     }
 }
 
+/* The holder is killed while a child of its own lives on. */
+static void a_lock_dies_with_its_holder_whatever_children_it_has(void **state) {
+    (void)state;
+    int gate[2], ready[2], how;
+    char c;
+    assert_int_equal(pipe(gate), 0);
+    assert_int_equal(pipe(ready), 0);
+    pid_t holder = fork();
+    if (holder == 0) {
+        ntee *db;
+        close(gate[1]);
+        if (t_try_open(t_at("s"), 0, &db) != NTEE_OK || t_put(db, "k", "v") != NTEE_OK) _exit(1);
+        if (fork() == 0) {
+            if (write(ready[1], "r", 1) != 1) _exit(1);
+            while (read(gate[0], &c, 1) > 0) {
+            }
+            _exit(0);
+        }
+        for (;;) t_sleep(1000);
+    }
+    close(gate[0]);
+    assert_int_equal(read(ready[0], &c, 1), 1); /* the child runs */
+    ntee *db;
+    assert_int_equal(t_try_open(t_at("s"), 0, &db), NTEE_LOCKED);
+    assert_int_equal(kill(holder, SIGKILL), 0);
+    assert_int_equal(waitpid(holder, &how, 0), holder);
+    db = t_open(t_at("s"), 0);
+    assert_string_equal(t_get(db, "k"), "v");
+    t_close(db);
+    close(gate[1]);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 static void a_child_may_open_stores_of_its_own(void **state) {
     (void)state;
     ntee *db = t_open(t_at("s"), 0);
@@ -243,6 +277,7 @@ int main(void) {
         T_TEST(a_child_cannot_use_its_parents_handle),
         T_TEST(a_child_that_exits_leaves_its_parents_lock_alone),
         T_TEST(a_child_that_lives_on_does_not_hold_its_parents_lock),
+        T_TEST(a_lock_dies_with_its_holder_whatever_children_it_has),
         T_TEST(a_child_may_open_stores_of_its_own),
         T_TEST(many_handles_open_and_close_in_any_order),
         T_TEST(forks_beside_openings_leak_no_lock),
