@@ -1,0 +1,62 @@
+/*
+ * layout: the sizes and offsets that bindings and programs compiled earlier rely on. A change here is a
+ * change of the ABI and raises NTEE_ABI.
+ */
+#include <ntee.h>
+
+#define AT(type, member, offset) \
+    _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
+
+_Static_assert(NTEE_ABI == 1, "this file describes another ABI");
+
+AT(ntee_error, status, 0);
+AT(ntee_error, os_errno, 4);
+AT(ntee_error, offset, 8);
+AT(ntee_error, item, 16);
+AT(ntee_error, message, 24);
+SIZE(ntee_error, 256);
+
+AT(ntee_reply, length, 0);
+AT(ntee_reply, needed, 8);
+AT(ntee_reply, count, 16);
+AT(ntee_reply, keys_len, 24);
+AT(ntee_reply, values_len, 32);
+AT(ntee_reply, scan, 40);
+AT(ntee_reply, kind, 48);
+AT(ntee_reply, flags, 52);
+AT(ntee_reply, error, 56);
+SIZE(ntee_reply, 312);
+
+AT(ntee_options, size, 0);
+AT(ntee_options, flags, 8);
+AT(ntee_options, sync_interval_ms, 12);
+AT(ntee_options, reserved, 16);
+SIZE(ntee_options, 80);
+
+AT(ntee_put_options, size, 0);
+AT(ntee_put_options, ttl_ms, 8);
+SIZE(ntee_put_options, 64);
+
+AT(ntee_range, lower, 0);
+AT(ntee_range, upper, 16);
+AT(ntee_range, flags, 32);
+SIZE(ntee_range, 40);
+
+AT(ntee_scan_options, range, 8);
+AT(ntee_scan_options, after, 48);
+AT(ntee_scan_options, limit, 64);
+AT(ntee_scan_options, flags, 72);
+SIZE(ntee_scan_options, 112);
+
+AT(ntee_stats_t, size, 0);
+AT(ntee_stats_t, records, 8);
+AT(ntee_stats_t, main_bytes, 16);
+AT(ntee_stats_t, blob_bytes, 24);
+SIZE(ntee_stats_t, 72);
+
+_Static_assert(NTEE_OK == 0 && NTEE_NOT_FOUND == 1 && NTEE_CORRUPT == 7, "codes moved");
+_Static_assert(NTEE_SHORT_BUFFER == 17 && NTEE_WOULD_BLOCK == 18, "codes moved");
+_Static_assert(NTEE_OP_GET == 1 && NTEE_OP_SYNC == 10 && NTEE_AT_HAND == 1, "operations moved");
+_Static_assert(NTEE_BINARY == 0 && NTEE_JSON == 1 && NTEE_OBJECT == 2, "kinds moved");
+_Static_assert(NTEE_COUNTER == 3 && NTEE_MISSING == 4, "kinds moved");
