@@ -1,0 +1,4 @@
+// @ts-check
+
+export { NteeDB } from "./db.js";
+export { NteeError } from "./errors.js";

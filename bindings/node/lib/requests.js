@@ -1,0 +1,115 @@
+// @ts-check
+
+/**
+ * requests: lists of keys and items made into requests, and answers made into what methods give.
+ */
+
+import * as args from "./args.js";
+import * as native from "./native.js";
+import * as wire from "./wire.js";
+import { own } from "./bytes.js";
+import { STATUS, atItem } from "./errors.js";
+import { raise } from "./jobs.js";
+import { Request } from "./slot.js";
+import { decodeValue, encodeValue } from "./values.js";
+
+/** @typedef {import('./slot.js').Slot} Slot */
+/** @typedef {import('./args.js').As} As */
+
+/** The longest result that a call can have: what a Buffer can hold everywhere. */
+const RESULT_MOST = 4294967296;
+
+/**
+ * Takes the answer to GET that is in a slot. undefined: it needs more room, which it now has.
+ * @param {Slot} slot @param {number} status @param {As} as
+ */
+export function takeValue(slot, status, as) {
+  if (status === STATUS.OK) return decodeValue(slot.output, 0, slot.length, slot.kind, as);
+  if (status === STATUS.NOT_FOUND) return null;
+  if (status !== STATUS.SHORT_BUFFER) throw native.failure(status, slot);
+  makeRoom(slot);
+  return undefined;
+}
+
+/** @param {Slot} slot whose output was too small */
+export function makeRoom(slot) {
+  const { needed } = slot;
+  if (needed > RESULT_MOST) throw native.failure(STATUS.TOO_LARGE, slot);
+  slot.needOutput(needed);
+}
+
+/** The request of a call that has none. @param {Slot} slot */
+export const writeNothing = (slot) => {
+  slot.inputLength = 0;
+};
+
+/** @param {Slot} slot @param {number} status */
+export function takeFlag(slot, status) {
+  if (status === STATUS.OK) return true;
+  if (status === STATUS.NOT_FOUND) return false;
+  throw native.failure(status, slot);
+}
+
+/** @param {Slot} slot @param {number} status */
+export function takeCount(slot, status) {
+  if (status !== STATUS.OK) throw native.failure(status, slot);
+  return slot.count;
+}
+
+/** @param {Slot} slot @param {number} status */
+export function takeStats(slot, status) {
+  if (status !== STATUS.OK) throw native.failure(status, slot);
+  const { output } = slot;
+  const figure = (/** @type {number} */ at) =>
+    output.readUInt32LE(at) + output.readUInt32LE(at + 4) * 4294967296;
+  return { records: figure(0), mainBytes: figure(8), blobBytes: figure(16) };
+}
+
+/** @param {Slot} slot @param {number} status @param {As} as */
+export function takeValues(slot, status, as) {
+  if (status === STATUS.OK) return wire.readValues(wire.pageOf(slot), as, raise);
+  if (status !== STATUS.SHORT_BUFFER) throw native.failure(status, slot);
+  makeRoom(slot);
+  return undefined;
+}
+
+/** @param {unknown} keys @returns {(string | Uint8Array)[]} checked, and the caller's no more */
+export function keyList(keys) {
+  const list = args.list(keys, "the keys");
+  const { length } = list;
+  const checked = [];
+  for (let i = 0; i < length; i++) {
+    try {
+      checked.push(own(args.key(list[i])));
+    } catch (error) {
+      throw atItem(error, i);
+    }
+  }
+  return checked;
+}
+
+/** @param {Slot} slot @param {(string | Uint8Array)[]} keys */
+export function writeKeys(slot, keys) {
+  slot.inputLength = 0;
+  for (const key of keys) wire.addKey(slot, key);
+}
+
+/**
+ * The request of a batch, as its items are at this moment.
+ * @param {unknown} items @param {boolean} typed
+ */
+export function batchRequest(items, typed) {
+  const list = args.list(items, typed ? "the operations" : "the items");
+  const { length } = list;
+  const request = new Request(Math.min(length * 160 + 64, 4 << 20));
+  for (let i = 0; i < length; i++) {
+    try {
+      const item = args.writeItem(list[i], typed);
+      if (item.put) wire.addWrite(request, wire.PUT, item.key, encodeValue(item.value));
+      else wire.addWrite(request, wire.DELETE, item.key, "");
+    } catch (error) {
+      throw atItem(error, i);
+    }
+  }
+  return { request, length };
+}

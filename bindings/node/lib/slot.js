@@ -1,0 +1,195 @@
+// @ts-check
+
+/**
+ * slot: the memory of one call into the library: a request, a result, a reply.
+ *
+ * All three are owned by JavaScript and live as long as their slot; the library is given their addresses,
+ * which are taken once. A slot belongs to one call at a time: whoever holds it must not let it go before the
+ * call has come back. What is handed to users is always a copy.
+ */
+
+import { NteeError } from "./errors.js";
+
+/** sizeof(ntee_reply) */
+const REPLY_SIZE = 312;
+const TWO_32 = 4294967296;
+
+/** Places of an ntee_reply's fields, in 32-bit words. */
+const LENGTH = 0;
+const NEEDED = 2;
+const COUNT = 4;
+const KEYS_LEN = 6;
+const VALUES_LEN = 8;
+const SCAN = 10;
+const KIND = 12;
+const FLAGS = 13;
+const ERROR_ERRNO = 15;
+const ERROR_ITEM = 18;
+const ERROR_MESSAGE = 80; // in bytes
+
+/** @param {number} size @returns {Buffer} memory of its own, 8-byte aligned */
+export function memory(size) {
+  try {
+    return Buffer.allocUnsafeSlow(Math.ceil(size / 8) * 8);
+  } catch {
+    throw new NteeError("NTEE_NOMEM", `there is no memory for a buffer of ${size} bytes`);
+  }
+}
+
+/** A request in the making. */
+export class Request {
+  /** @param {number} size */
+  constructor(size) {
+    this.inputLength = 0;
+    this.input = memory(size);
+  }
+
+  /**
+   * Makes room for a request of `size` bytes; what was written so far is kept.
+   * @param {number} size
+   * @param {number} [written] bytes to keep
+   */
+  needInput(size, written = 0) {
+    if (size <= this.input.length) return;
+    const larger = memory(Math.max(size, Math.min(this.input.length * 2, size + (64 << 20))));
+    if (written > 0) this.input.copy(larger, 0, 0, written);
+    this.setInput(larger, written);
+  }
+
+  /**
+   * Writes a text as UTF-8 at `at`, where there is room. Returns its length in bytes.
+   * @param {number} at
+   * @param {string} text
+   */
+  writeText(at, text) {
+    return this.input.write(text, at);
+  }
+
+  /**
+   * Takes `memory` as the request.
+   * @param {Buffer} memory not shared with anybody
+   * @param {number} length
+   */
+  setInput(memory, length) {
+    this.input = memory;
+    this.inputLength = length;
+  }
+}
+
+const encoder = new TextEncoder();
+/** Behind so many bytes of a request no view is kept: room for a head and a key of usual length. */
+const MOST_VIEWS = 96;
+
+export class Slot extends Request {
+  /** The request's memory from a place on, by place. @type {Uint8Array[]} */
+  #views = [];
+  #address;
+  #homeInput;
+  #homeOutput;
+  #homeInputAt;
+  #homeOutputAt;
+
+  /**
+   * @param {(memory: Uint8Array) => number} address gives the address of a piece of memory
+   * @param {number} inputSize
+   * @param {number} outputSize
+   */
+  constructor(address, inputSize, outputSize) {
+    super(inputSize);
+    this.#address = address;
+    this.output = memory(outputSize);
+    this.reply = memory(REPLY_SIZE);
+    this.words = new Uint32Array(this.reply.buffer, this.reply.byteOffset, REPLY_SIZE / 4);
+    this.inputAt = address(this.input);
+    this.outputAt = address(this.output);
+    this.replyAt = address(this.reply);
+    this.#homeInput = this.input;
+    this.#homeInputAt = this.inputAt;
+    this.#homeOutput = this.output;
+    this.#homeOutputAt = this.outputAt;
+  }
+
+  /** @param {Buffer} memory @param {number} length @override */
+  setInput(memory, length) {
+    super.setInput(memory, length);
+    this.inputAt = this.#address(memory);
+  }
+
+  /**
+   * encodeInto is faster than write for text that has just been made, but wants a view of its place.
+   * @param {number} at
+   * @param {string} text
+   * @override
+   */
+  writeText(at, text) {
+    if (at >= MOST_VIEWS || this.input !== this.#homeInput) return this.input.write(text, at);
+    const view = (this.#views[at] ??= this.input.subarray(at));
+    return /** @type {number} */ (encoder.encodeInto(text, view).written);
+  }
+
+  /**
+   * Makes room for a result of `size` bytes; what is in it is lost.
+   * @param {number} size
+   */
+  needOutput(size) {
+    if (size > this.output.length) this.setOutput(memory(size));
+  }
+
+  /** @param {Buffer} memory 8-byte aligned, not shared with anybody */
+  setOutput(memory) {
+    this.output = memory;
+    this.outputAt = this.#address(memory);
+  }
+
+  /** Goes back to its own memory, where it had to take other. */
+  trim() {
+    this.input = this.#homeInput;
+    this.inputAt = this.#homeInputAt;
+    this.output = this.#homeOutput;
+    this.outputAt = this.#homeOutputAt;
+  }
+
+  get length() {
+    return this.words[LENGTH] + this.words[LENGTH + 1] * TWO_32;
+  }
+  get needed() {
+    return this.words[NEEDED] + this.words[NEEDED + 1] * TWO_32;
+  }
+  get count() {
+    return this.words[COUNT] + this.words[COUNT + 1] * TWO_32;
+  }
+  get keysLength() {
+    return this.words[KEYS_LEN] + this.words[KEYS_LEN + 1] * TWO_32;
+  }
+  get valuesLength() {
+    return this.words[VALUES_LEN] + this.words[VALUES_LEN + 1] * TWO_32;
+  }
+  get kind() {
+    return this.words[KIND];
+  }
+  get flags() {
+    return this.words[FLAGS];
+  }
+  /** The number of an open scan, as its two halves; 0 and 0: none. */
+  get scanLow() {
+    return this.words[SCAN];
+  }
+  get scanHigh() {
+    return this.words[SCAN + 1];
+  }
+
+  get errorErrno() {
+    return this.words[ERROR_ERRNO];
+  }
+  /** Position in a batch or key list, or -1. */
+  get errorItem() {
+    return this.words[ERROR_ITEM + 1] === 0xffffffff
+      ? -1
+      : this.words[ERROR_ITEM] + this.words[ERROR_ITEM + 1] * TWO_32;
+  }
+
+  get errorMessage() {
+    const end = this.reply.indexOf(0, ERROR_MESSAGE);
+    return this.reply.toString("utf8", ERROR_MESSAGE, end < 0 ? REPLY_SIZE : end);
+  }
+}
