@@ -4,7 +4,7 @@
 #   ./build.sh                build libntee, install the Node package's needs, run examples/http-history
 #   ./build.sh native         build libntee only: build/ and prebuilds/<platform>-<arch>/
 #   ./build.sh test [--long]  build and run every test; the last line is "N passed, M failed"
-#   ./build.sh bench [name..] build and run the benchmarks (core indexed batch parallel c)
+#   ./build.sh bench [name..] build and run the benchmarks: all of bench/*.mjs and c, or some
 #
 # Logs are in build/logs. System packages that are missing are installed with apt-get where that is
 # possible without a question; else the command to install them is printed.
@@ -17,6 +17,14 @@ PASSED=0
 FAILED=0
 mkdir -p "$LOGS"
 
+# Homebrew's headers are not where compilers look by themselves.
+if command -v brew >/dev/null; then
+  CPATH=$(brew --prefix)/include${CPATH:+:$CPATH}
+  LIBRARY_PATH=$(brew --prefix)/lib${LIBRARY_PATH:+:$LIBRARY_PATH}
+  CMAKE_PREFIX_PATH=$(brew --prefix)${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
+  export CPATH LIBRARY_PATH CMAKE_PREFIX_PATH
+fi
+
 # ---- Saying things ---------------------------------------------------------------------------------
 
 say() { printf '%s\n' "$*"; }
@@ -28,7 +36,8 @@ quiet() {
   shift
   if "$@" >"$log" 2>&1; then return 0; fi
   say "failed: $*" >&2
-  tail -n 40 "$log" >&2
+  grep -nE 'error:|Error:|undefined reference|E: ' "$log" | head -n 20 >&2 || true
+  tail -n 20 "$log" >&2
   say "the whole log: $log" >&2
   return 1
 }
@@ -77,7 +86,7 @@ need() {
   [[ -n $missing_apt ]] || return 0
 
   if command -v apt-get >/dev/null; then
-    if [[ $(id -u) == 0 ]]; then as_root=env; elif sudo -n true 2>/dev/null; then as_root='sudo -n'; fi
+    if [[ $(id -u) == 0 ]]; then as_root='env'; elif sudo -n true 2>/dev/null; then as_root='sudo -n'; fi
     if [[ -n $as_root ]]; then
       say "installing:$missing_apt"
       # shellcheck disable=SC2086
@@ -97,10 +106,12 @@ need() {
 }
 
 need_node() {
-  local major
-  command -v node >/dev/null && command -v npm >/dev/null || die 'Node.js 20 or later, with npm, is needed'
-  major=$(node -p 'process.versions.node.split(".")[0]')
-  ((major >= 20)) || die "Node.js 20 or later is needed; this is $(node --version)"
+  local major minor
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    die 'Node.js 20.19 or later, with npm, is needed'
+  fi
+  IFS=. read -r major minor _ <<<"$(node -p process.versions.node)"
+  ((major > 20 || (major == 20 && minor >= 19))) || die "Node.js 20.19 or later is needed; this is $(node --version)"
 }
 
 # ---- Building --------------------------------------------------------------------------------------
@@ -236,7 +247,10 @@ run_benches() {
   build_native || die 'libntee does not build'
   quiet bench-build cmake --build build --target ntee-bench -j "$JOBS"
   npm_install all
-  (($# > 0)) || set -- core indexed batch parallel c
+  if (($# == 0)); then
+    for name in bench/*.mjs; do set -- "$@" "$(basename "$name" .mjs)"; done
+    set -- "$@" c
+  fi
   for name in "$@"; do
     if [[ $name == c ]]; then build/bench/ntee-bench; else node "bench/$name.mjs"; fi
   done

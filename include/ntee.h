@@ -396,6 +396,7 @@ typedef struct ntee_reply {
     ntee_error error;    /* 56: status, errno, offset, item, message; set where the call failed */
 } ntee_reply;
 
+/* ntee_run does one operation, as the table above says. Any status; the reply's error has the detail. */
 NTEE_API ntee_status ntee_run(ntee *db, uint32_t op, uint32_t flags, const void *in, size_t in_len,
                               void *out, size_t out_cap, ntee_reply *reply);
 

@@ -52,10 +52,12 @@ static void on_interrupt(int number) {
 }
 
 void bench_catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction action = {.sa_handler = on_interrupt}, old;
+        sigaction(numbers[i], &action, &old);
+        if (old.sa_handler == SIG_IGN) sigaction(numbers[i], &old, NULL); /* as nohup wants it */
+    }
 }
 
 /* ---- Directories -------------------------------------------------------------------------------- */

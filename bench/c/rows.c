@@ -8,7 +8,7 @@ enum {
     MIXED_MS = 1000,
     WARM_UP_SHARE = 4, /* a fourth of the gets, untimed, brings the pages in */
     PUT_BLOCK = 1000,  /* of engines whose puts are slow, of so many puts .. */
-    PUT_TIMED = 200    /* .. so many are timed */
+    PUT_TIMED = 100    /* .. so many are timed */
 };
 
 static const char WRONG_RESULT[] = "a result is not what was written";
@@ -279,7 +279,7 @@ static const char *run_ram(bench_session *session, double *figures) {
 
 const bench_row bench_rows[] = {
     {{"put_1m", NULL}, "ns", "lmdb sqlite sqlite_exclusive leveldb rocksdb", 0, run_put,
-     "new keys in random order into an empty store, a transaction each; SQLite: 200 of every 1000 are timed, "
+     "new keys in random order into an empty store, a transaction each; SQLite: 100 of every 1000 are timed, "
      "the others come in one transaction"},
     {{"get_1m", NULL}, "ns", "lmdb sqlite sqlite_exclusive leveldb rocksdb", 0, run_get,
      "hits in random order, the value copied out; LMDB: in one long transaction"},

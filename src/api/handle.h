@@ -10,7 +10,8 @@
 #include "engine/db.h"
 #include "engine/scan.h"
 
-/* Scans that ntee_run has open: a number is slot + 1 in its low half and the slot's generation in the high one. */
+/* Scans that ntee_run has open: a number is slot + 1 in its low half and the slot's generation in the high
+ * one. */
 typedef struct nt_scan_slot {
     nt_scan *scan;
     uint32_t generation;
@@ -30,7 +31,8 @@ struct ntee {
     struct ntee *previous;
 };
 
-/* The one piece of global state: every open store, so that a forked child can let go of the locks it inherited. */
+/* The one piece of global state: every open store, so that a forked child can let go of the locks it
+ * inherited. */
 void nt_table_add(struct ntee *db);
 void nt_table_remove(struct ntee *db);
 

@@ -13,8 +13,8 @@ static void before_fork(void) { pthread_mutex_lock(&table.mutex); }
 
 static void in_parent(void) { pthread_mutex_unlock(&table.mutex); }
 
-/* The child closes its copies of the lock descriptors: kept, they would hold the parent's locks alive; unlocked, they
- * would free them under the parent. Only async-signal-safe calls here. */
+/* The child closes its copies of the lock descriptors: kept, they would hold the parent's locks alive;
+ * unlocked, they would free them under the parent. Only async-signal-safe calls here. */
 static void in_child(void) {
     for (struct ntee *db = table.first; db; db = db->next) {
         atomic_store(&db->forked, 1);

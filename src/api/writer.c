@@ -182,8 +182,8 @@ static int is_settled(nt_writer *writer) {
 void nt_writer_rest(nt_writer *writer, int64_t ms, const int *stop) {
     nt_monitor_lock(&writer->work);
     if (!*stop) {
-        /* A writer stores `written` and then looks at `idle`; here it is the other way round, so that one of the two
-         * sees the other. */
+        /* A writer stores `written` and then looks at `idle`; here it is the other way round, so that one
+         * of the two sees the other. */
         atomic_store(&writer->idle, 1);
         if (is_settled(writer))
             nt_monitor_wait(&writer->work);

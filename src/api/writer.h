@@ -1,10 +1,10 @@
 /*
  * writer: whose turn it is to write, and who waits for which sync.
  *
- * A turn is short: it numbers, stages, appends. In the fast tier it also publishes. In the durable tier the writer
- * then waits for a sync that began after its append: one of those who wait leads, syncs what everybody
- * appended so far, and publishes the newest version staged by then; whoever came meanwhile is covered by the next
- * one. So waiting writers share syncs, and nobody reads what could still be lost.
+ * A turn is short: it numbers, stages, appends. In the fast tier it also publishes. In the durable tier
+ * the writer then waits for a sync that began after its append: one of those who wait leads, syncs what
+ * everybody appended so far, and publishes the newest version staged by then; whoever came meanwhile is
+ * covered by the next one. So waiting writers share syncs, and nobody reads what could still be lost.
  *
  * The first failed sync fails the writer for good: it is never tried again (a second sync may claim success
  * for bytes that never reached the disk), and nothing is acknowledged after it.
@@ -48,8 +48,8 @@ ntee_status nt_writer_write(nt_writer *writer, nt_write *write, int at_hand, nte
 /* Returns when everything written before the call is durable. */
 ntee_status nt_writer_sync(nt_writer *writer, ntee_error *err);
 
-/* Background: sleeps for `ms`, or, where everything is synced and marked, until a write comes. Returns early when woken
- * and at once where *stop is set (by somebody who holds `work`). */
+/* Background: sleeps for `ms`, or, where everything is synced and marked, until a write comes. Returns
+ * early when woken and at once where *stop is set (by somebody who holds `work`). */
 void nt_writer_rest(nt_writer *writer, int64_t ms, const int *stop);
 /* Background: whether there is something to sync; appends a mark where a sync has found nothing new since. */
 int nt_writer_is_dirty(const nt_writer *writer);

@@ -24,7 +24,8 @@ enum {
     NT_OS_EXCL = 4    /* with NT_OS_CREATE: EEXIST where it is there already */
 };
 
-/* In place of `exclusive`: lets the lock go at once, whatever copies of the descriptor forked children still have. */
+/* In place of `exclusive`: lets the lock go at once, whatever copies of the descriptor forked children
+ * still have. */
 enum { NT_OS_UNLOCK = 2 };
 
 /* What a file system may be trusted with (nt_os.file_system). */
@@ -60,7 +61,8 @@ typedef struct nt_os {
     int (*truncate)(int fd, uint64_t size);
     int (*allocate)(int fd, uint64_t offset, uint64_t len); /* blocks and size; EOPNOTSUPP: cannot */
     int (*size)(int fd, uint64_t *size);
-    int (*lock)(int fd, int exclusive); /* flock, not waiting: EWOULDBLOCK where another has it; or NT_OS_UNLOCK */
+    /* flock, not waiting: EWOULDBLOCK where another has it; or NT_OS_UNLOCK. */
+    int (*lock)(int fd, int exclusive);
 
     /* Mappings, shared with the file. offset is a multiple of 64 KiB. */
     int (*map)(int fd, uint64_t offset, size_t len, int writable, void **at);

@@ -130,7 +130,8 @@ static ntee_status announce(nt_db *db, uint64_t salt, ntee_error *err) {
     return NTEE_OK;
 }
 
-/* Twice: without the salt nothing behind it verifies, so damage to the only open frame would look like a torn end. */
+/* Twice: without the salt nothing behind it verifies, so damage to the only open frame would look like a
+ * torn end. */
 ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
     uint64_t salt;
     if (db->announced) return NTEE_OK;

@@ -24,7 +24,8 @@ typedef struct nt_write {
 
 /* Begins an empty write. */
 void nt_write_begin(nt_write *write, uint64_t seed);
-/* Adds one write (NT_WIRE_*). NT_WIRE_PUT_IF_ABSENT must be alone. NTEE_INVALID, NTEE_TOO_LARGE, NTEE_NOMEM. */
+/* Adds one write (NT_WIRE_*). NT_WIRE_PUT_IF_ABSENT must be alone. NTEE_INVALID, NTEE_TOO_LARGE,
+ * NTEE_NOMEM. */
 ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t key_len,
                          const void *value, uint64_t value_len, ntee_error *err);
 /* Adds a framed batch; a refused item leaves err->item. */
@@ -38,7 +39,8 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err);
 /* In the turn: announces this opening's salt in an open frame, unless that has happened (D3). */
 ntee_status nt_commit_announce(nt_db *db, ntee_error *err);
 
-/* In the turn, and announced: appends a mark that says how far the log is durable; with `clean`, that it is closed. */
+/* In the turn, and announced: appends a mark that says how far the log is durable; with `clean`, that it
+ * is closed. */
 ntee_status nt_commit_mark(nt_db *db, int clean, ntee_error *err);
 
 #endif

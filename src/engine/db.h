@@ -51,8 +51,8 @@ typedef struct nt_db {
     nt_recovery recovery;
 } nt_db;
 
-/* What a frame may claim as durable. A clean mark says so of what is before it, not of itself: it may have been
- * written by a process that was killed before its last sync. */
+/* What a frame may claim as durable. A clean mark says so of what is before it, not of itself: it may have
+ * been written by a process that was killed before its last sync. */
 static inline uint64_t nt_db_durable(const nt_db *db) {
     uint64_t synced = nt_log_synced(db->log);
     return synced > db->recovery.end ? synced : db->durable_start;

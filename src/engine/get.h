@@ -21,8 +21,8 @@ ntee_status nt_get(nt_db *db, const void *key, size_t key_len, void *buf, size_t
 /* As ntee_has. */
 ntee_status nt_has(nt_db *db, const void *key, size_t key_len, ntee_error *err);
 
-/* Values of a framed list of keys, all from one version, as a page (without keys). NTEE_SHORT_BUFFER: *needed says what
- * will do. err->item names the key that failed. */
+/* Values of a framed list of keys, all from one version, as a page (without keys). NTEE_SHORT_BUFFER:
+ * *needed says what will do. err->item names the key that failed. */
 ntee_status nt_get_many(nt_db *db, const void *keys, size_t len, nt_page_plan *page, int at_hand,
                         uint64_t *needed, ntee_error *err);
 

@@ -380,6 +380,7 @@ ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *
         status = nt_fail(err, NTEE_READONLY, "the store was opened read-only");
     else if (destroy)
         status = remove_files(db, destroy, err);
+    if (!db->read_only) (void)NT_OS->truncate(db->lock, 0); /* who looks there next shall not find us */
     release(db);
     return status;
 }

@@ -1,8 +1,8 @@
 /*
  * open: from a path to an open store and back, and destroying one.
  *
- * Opening is a ladder, each rung undone where a later one fails: directory -> lock -> leftovers -> newest log ->
- * recovery -> one publish.
+ * Opening is a ladder, each rung undone where a later one fails: directory -> lock -> leftovers -> newest
+ * log -> recovery -> one publish.
  */
 #ifndef NT_ENGINE_OPEN_H
 #define NT_ENGINE_OPEN_H
@@ -18,14 +18,15 @@ typedef struct nt_open_options {
 ntee_status nt_db_open(nt_db *db, const char *path, const nt_open_options *options, ntee_error *err);
 
 /* Closes: syncs, appends a clean mark (not where `failed`), cuts the log to its end, lets the lock go.
- * Everything is released in any case. With `destroy` the store's files are removed before the lock is. `path` is
- * only needed then. */
+ * Everything is released in any case. With `destroy` the store's files are removed before the lock is.
+ * `path` is only needed then. */
 ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *err);
 
 /* Destroys a store that nobody has open. Errors as ntee_destroy. */
 ntee_status nt_db_destroy(const char *path, ntee_error *err);
 
-/* In a forked child: closes the child's copy of the lock's descriptor, which leaves the parent's lock alone. */
+/* In a forked child: closes the child's copy of the lock's descriptor, which leaves the parent's lock
+ * alone. */
 void nt_db_forget_lock(nt_db *db);
 
 #endif

@@ -194,7 +194,8 @@ static void name_key(nt_scan *scan, uint64_t entry, ntee_error *err) {
     if (status == NTEE_CORRUPT) *err = named;
 }
 
-/* Plans entries until the page is full, the scan ends, or a record cannot be read: then the page ends before it. */
+/* Plans entries until the page is full, the scan ends, or a record cannot be read: then the page ends
+ * before it. */
 static ntee_status plan_page(nt_scan *scan, nt_page_plan *plan, uint64_t *needed,
                              ntee_error *err) {
     uint64_t ahead[ENTRIES_A_STEP];

@@ -1,8 +1,8 @@
 /*
  * scan: the keys of a range, page by page, all from one version; and counting them without visiting.
  *
- * A range is turned into two ranks at the beginning, so a scan is a walk over a known number of entries and compares
- * no keys on its way.
+ * A range is turned into two ranks at the beginning, so a scan is a walk over a known number of entries
+ * and compares no keys on its way.
  */
 #ifndef NT_ENGINE_SCAN_H
 #define NT_ENGINE_SCAN_H

@@ -63,8 +63,8 @@ void nt_keydir_destroy(nt_keydir *keydir);
 
 /* Begins a turn on top of the newest staged version. 0 where memory is short: then there is no turn. */
 int nt_keydir_begin(nt_keydir *keydir);
-/* Applies a put, delete, evict or damaged op whose record lies at `position`. *old is the key's entry before, or
- * NT_ENTRY_NONE. 0 where memory is short: roll back. */
+/* Applies a put, delete, evict or damaged op whose record lies at `position`. *old is the key's entry
+ * before, or NT_ENTRY_NONE. 0 where memory is short: roll back. */
 int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, uint64_t *old);
 /* Ends the turn; what it made is the newest staged version now, and is returned. */
 const nt_version *nt_keydir_seal(nt_keydir *keydir, uint64_t sequence, uint64_t log_end);

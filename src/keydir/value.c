@@ -23,8 +23,8 @@ static ntee_status corrupt(const nt_source *source, uint64_t offset, const nt_wa
     return nt_fail_corrupt(err, nt_log_name(source->log), offset, reason);
 }
 
-/* Copies the record at `offset` into memory. *size is its size, or more than `remaining` where what it claims cannot
- * be. */
+/* Copies the record at `offset` into memory. *size is its size, or more than `remaining` where what it
+ * claims cannot be. */
 static ntee_status copy_record(nt_fetch *fetch, const nt_source *source, uint64_t offset,
                                uint64_t remaining, uint64_t *size, ntee_error *err) {
     size_t got = (size_t)(remaining < sizeof fetch->small ? remaining : sizeof fetch->small);
@@ -50,7 +50,7 @@ static ntee_status copy_record(nt_fetch *fetch, const nt_source *source, uint64_
     return NTEE_OK;
 }
 
-/* Sets fetch->record to the whole record's bytes and decodes it. *whole is 0 where its structure is broken. */
+/* Sets fetch->record to the record and decodes it. *whole is 0 where its structure is broken. */
 static inline ntee_status locate(nt_fetch *fetch, const nt_source *source, uint64_t offset,
                                  uint64_t remaining, int *whole, ntee_error *err) {
     uint64_t size = remaining;

@@ -1,8 +1,9 @@
 /*
  * value: from an entry to bytes that can be trusted.
  *
- * Fetching a record checks both of its checksums and, where the caller names one, its key, on every read. In the
- * mapped log the record is looked at in place; otherwise it is copied into memory that the fetch owns.
+ * Fetching a record checks both of its checksums and, where the caller names one, its key, on every read.
+ * In the mapped log the record is looked at in place; otherwise it is copied into memory that the fetch
+ * owns.
  */
 #ifndef NT_KEYDIR_VALUE_H
 #define NT_KEYDIR_VALUE_H
@@ -34,8 +35,8 @@ typedef struct nt_wanted {
     size_t key_len;
 } nt_wanted;
 
-/* Fetches the record of `entry`, all of it below position `end`. NTEE_CORRUPT names file, offset and, where wanted,
- * key; NTEE_IO, NTEE_NOMEM. After NTEE_OK call nt_fetch_end. */
+/* Fetches the record of `entry`, all of it below position `end`. NTEE_CORRUPT names file, offset and,
+ * where wanted, key; NTEE_IO, NTEE_NOMEM. After NTEE_OK call nt_fetch_end. */
 ntee_status nt_fetch_begin(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
                            const nt_wanted *wanted, ntee_error *err);
 /* The same for a record that a fetch of this version has already verified. */
@@ -43,8 +44,8 @@ ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t en
                            ntee_error *err);
 void nt_fetch_end(nt_fetch *fetch);
 
-/* The bytes that the record of `entry` takes, where fetching it is short work: at most `most` of them, all in memory
- * as far as is known. Else 0. */
+/* The bytes that the record of `entry` takes, where fetching it is short work: at most `most` of them, all
+ * in memory as far as is known. Else 0. */
 uint64_t nt_fetch_at_hand(const nt_source *source, uint64_t entry, uint64_t most);
 /* The bytes that the record of `entry` claims to take, or 0 where even that is not known to be in memory. */
 uint64_t nt_fetch_claim(const nt_source *source, uint64_t entry);

@@ -26,11 +26,11 @@
 #define CHUNK_FIRST 1u
 #define CHUNK_END (CHUNK_NODES - 1u)
 #define CHUNKS_MAX (1u << (32u - NT_ARENA_CHUNK_SHIFT))
-#define TABLE_FIRST 64u
+#define TABLE_FIRST 16u
 
-/* The first chunks are taken one by one, so that a small store is small; then several at a time, in pieces
- * for which the system may use large pages: those make everything about a quarter faster. */
-#define SINGLE_CHUNKS 4u
+/* The first chunk is taken alone, so that a small store is small; then several at a time, in pieces for which
+ * the system may use large pages: those make finds and puts about a quarter faster. */
+#define SINGLE_CHUNKS 1u
 #define CHUNKS_AT_ONCE 4u
 
 #define FREE UINT64_MAX
@@ -53,7 +53,7 @@ typedef struct hold {
 
 /* The chunks, and room for the ids of all their nodes. */
 typedef struct table {
-    struct table *smaller;
+    struct table *smaller; /* the one before */
     uint32_t cap;
     uint8_t *_Atomic at[];
 } table;
@@ -298,7 +298,7 @@ static hold *keeper(const nt_arena *arena, uint64_t birth, uint64_t turn) {
     return h && h->number >= birth ? h : NULL;
 }
 
-/* Looks at one retired node that no reader's slot protects: a hold keeps it, or it is free. Under the lock. */
+/* Looks at one retired node that no slot protects: a hold keeps it, or it is free. Under the lock. */
 static void keep_or_release(nt_arena *arena, uint32_t id, uint64_t turn) {
     hold *h = arena->newest ? keeper(arena, node_of(arena, id)->birth, turn) : NULL;
     if (h) {
@@ -370,8 +370,8 @@ void nt_arena_rollback(nt_arena *arena) {
 }
 
 void nt_arena_rewind(nt_arena *arena, uint64_t number) {
-    uint64_t queued = get(&arena->queued);
-    while (queued > 0 && arena->queue[(arena->head + queued - 1u) & arena->queue_mask].turn > number) queued--;
+    uint64_t queued = get(&arena->queued), end = arena->head + queued;
+    while (queued > 0 && arena->queue[--end & arena->queue_mask].turn > number) queued--;
     atomic_store_explicit(&arena->queued, queued, memory_order_relaxed);
     /* Rare enough to look at every node for those born since. Those that a later turn retired are out of
      * the queue by now, and nothing born since was kept for a hold. */

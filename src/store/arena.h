@@ -108,6 +108,7 @@ typedef struct nt_arena_map {
     uint8_t *_Atomic *_Atomic chunks; /* chunk table; old tables live until destroy */
 } nt_arena_map;
 
+/* A node's memory. Any thread that protects a version which reaches it. */
 static inline void *nt_arena_node(const nt_arena *arena, uint32_t id) {
     const nt_arena_map *map = (const nt_arena_map *)arena; /* the arena's first member */
     uint8_t *_Atomic *chunks = atomic_load_explicit(&map->chunks, memory_order_acquire);

@@ -53,8 +53,8 @@ ntee_status nt_log_open(nt_log **log, int dir, const char *name, int flags, ntee
  * NTEE_INVALID after the first append or reserve, and beyond the tail. */
 ntee_status nt_log_cut(nt_log *log, uint64_t size, ntee_error *err);
 
-/* Writes the bytes in [from, tail) once more, the same ones, and with `sync` syncs: after a crash, or a close whose
- * sync failed, they may be in the page cache only, marked as written. */
+/* Writes the bytes in [from, tail) once more, the same ones, and with `sync` syncs: after a crash, or a
+ * close whose sync failed, they may be in the page cache only, marked as written. */
 ntee_status nt_log_rewrite(nt_log *log, uint64_t from, int sync, ntee_error *err);
 
 /* Syncs, cuts off what was allocated ahead (not after a failure), and frees the log in any case. */
@@ -78,9 +78,13 @@ void nt_log_prepare(nt_log *log);
 /* Whether the tail has come so far that nt_log_prepare is worth a call. Two loads; any thread. */
 int nt_log_wants_prepare(const nt_log *log);
 
+/* Where the next frame goes. Any thread: bytes below it are there to be read. */
 uint64_t nt_log_tail(const nt_log *log);
+/* Everything below this offset is known to be on disk. */
 uint64_t nt_log_synced(const nt_log *log);
+/* Whether the log refuses appends for good (L3, L4). */
 int nt_log_is_broken(const nt_log *log);
+/* The file's name in its directory, for messages. */
 const char *nt_log_name(const nt_log *log);
 
 /* The bytes [offset, offset + len) in the read mapping, or NULL where there is none (use nt_log_read).

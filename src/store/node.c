@@ -179,8 +179,8 @@ static int search_run(const nt_arena *arena, const nt_tnode *node, const uint16_
     return low;
 }
 
-static inline int search(const nt_arena *arena, const nt_tnode *node, int inner, const nt_probe *probe,
-                         int *equal) {
+__attribute__((always_inline)) static inline int search(const nt_arena *arena, const nt_tnode *node,
+                                                        int inner, const nt_probe *probe, int *equal) {
     int n = node->n, plen = node->plen;
     *equal = 0;
     if (plen) {

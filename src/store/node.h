@@ -56,8 +56,9 @@ static inline uint64_t nt_child_pack(uint32_t child, uint32_t count) {
     return child | (uint64_t)count << 32;
 }
 
-/* Asks the processor for a whole node. */
-static inline void nt_node_prefetch(const void *node) {
+/* Asks the processor for a whole node. Always inline: a compiler that meets the call first finds that it does
+ * nothing, and removes it. */
+__attribute__((always_inline)) static inline void nt_node_prefetch(const void *node) {
     const uint8_t *line = node;
     for (unsigned i = 0; i < NT_NODE_SIZE; i += 256) {
         __builtin_prefetch(line + i);
@@ -71,6 +72,7 @@ static inline nt_tnode *nt_node_at(const nt_arena *arena, uint32_t id) { return 
 
 /* ---- Search (node.c) ---- */
 
+/* A probe for `key`, which must stay where it is. */
 void nt_probe_set(nt_probe *probe, const void *key, size_t len);
 /* A probe that is greater than every key that begins with `prefix` and less than all that follow.
  * 0 where there is none: nothing follows. */
@@ -86,8 +88,11 @@ uint32_t nt_inner_search(const nt_arena *arena, const nt_tnode *inner, const nt_
 
 /* ---- Reading (node.c) ---- */
 
-int nt_node_count(const nt_tnode *node); /* keys of a leaf, separators of an inner node */
-int nt_node_used(const nt_tnode *node, int inner); /* bytes of NT_NODE_SIZE */
+/* Keys of a leaf, separators of an inner node. */
+int nt_node_count(const nt_tnode *node);
+/* Bytes of NT_NODE_SIZE that are taken. */
+int nt_node_used(const nt_tnode *node, int inner);
+/* The value of entry i. */
 uint64_t nt_leaf_value(const nt_tnode *leaf, int i);
 /* Copies values[from], from + step, ... */
 void nt_leaf_values(const nt_tnode *leaf, int from, int count, int step, uint64_t *values);

@@ -101,6 +101,7 @@ typedef struct nt_tail {
     int more; /* a trailer follows */
 } nt_tail;
 
+/* Where the rest of entry i's key lies. */
 static inline nt_tail nt_tail_of(const nt_tnode *node, const uint16_t *slots, int i) {
     nt_tail t;
     if (!nt_varied(node)) {

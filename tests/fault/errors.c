@@ -121,6 +121,7 @@ static int run_one(uint64_t seed, uint64_t run, const variant *v) {
     subject s = {
         .effort = &EFFORT, .flags = v->flags, .keys = KEYS, .tolerant = 1, .random = {mix(seed, run)}};
     s.forgetful = v->evict;
+    s.sync_fails = v->fault.call == FAKE_SYNC;
     the_sim.run = run;
     the_sim.counts.workloads++;
     describe(v);

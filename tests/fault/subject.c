@@ -206,6 +206,7 @@ int subject_close(subject *s) {
     ntee_status status = ntee_close(s->db);
     s->db = NULL;
     if (status == NTEE_OK) {
+        if (s->poisoned && s->sync_fails) sim_fail("close succeeds after a sync has failed");
         if (!s->poisoned) oracle_durable(&s->oracle);
         return 1;
     }

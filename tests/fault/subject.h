@@ -29,6 +29,7 @@ typedef struct subject {
     int call;              /* the call that is being made (fake_call), 0 between operations */
     int watched;           /* its calls are moments at which images are made */
     int tolerant;          /* calls may fail: faults are injected */
+    int sync_fails;        /* the injected fault is a sync's */
     int forgetful;         /* what a failed sync did not write may vanish without a crash */
     int poisoned;          /* a sync failed: nothing is acknowledged any more */
     int settled;           /* the store is open, and was read since */

@@ -212,6 +212,43 @@ static void rollback_takes_back_births_and_retirements(void **state) {
     nt_arena_destroy(arena);
 }
 
+static void undone_turns_leave_no_node_twice(void **state) {
+    (void)state;
+    enum { COUNT = 50 };
+    nt_random r = nt_random_start("undone turns");
+    nt_arena *arena = nt_arena_create();
+    for (int round = 0; round < 300; round++) {
+        uint32_t ids[COUNT];
+        nt_arena_begin(arena);
+        for (int i = 0; i < COUNT; i++) {
+            assert_true((ids[i] = nt_arena_new(arena)) != 0);
+            for (int j = 0; j < i; j++) assert_int_not_equal(ids[i], ids[j]);
+        }
+        for (uint64_t back = nt_random_below(&r, COUNT); back > 0; back--) nt_arena_retire(arena, ids[back]);
+        for (uint64_t more = nt_random_below(&r, COUNT); more > 0; more--) nt_arena_new(arena);
+        uint64_t what = nt_random_below(&r, 3);
+        if (what == 0) {
+            publish_turn(arena);
+            nt_arena_begin(arena);
+            for (uint32_t id = 1; id < 40000; id++) { /* and all of them away again */
+                if (nt_arena_is_used(arena, id)) nt_arena_retire(arena, id);
+            }
+            publish_turn(arena);
+            settle(arena, nt_arena_turn(arena));
+        } else if (what == 1) {
+            nt_arena_rollback(arena);
+        } else {
+            uint64_t before = nt_arena_turn(arena) - 1;
+            nt_arena_seal(arena);
+            nt_arena_rewind(arena, before);
+        }
+        assert_int_equal(measure(arena).live, 0);
+        assert_int_equal(measure(arena).waiting, 0);
+        assert_true(measure(arena).free <= 2 * COUNT);
+    }
+    nt_arena_destroy(arena);
+}
+
 static void rewind_takes_back_staged_turns(void **state) {
     (void)state;
     nt_arena *arena = nt_arena_create();
@@ -358,7 +395,7 @@ static void exactly_the_protected_nodes_are_kept(void **state) {
 
 static void creating_and_holding_survive_a_lack_of_memory(void **state) {
     (void)state;
-    for (int64_t n = 0; n < 3; n++) {
+    for (int64_t n = 0; n < 6; n++) {
         memory_left = n;
         nt_arena *arena = nt_arena_create();
         memory_left = INT64_MAX;
@@ -388,6 +425,7 @@ int main(void) {
         cmocka_unit_test(waiting_nodes_come_back_by_themselves),
         cmocka_unit_test(large_turns_do_not_pile_up),
         cmocka_unit_test(rollback_takes_back_births_and_retirements),
+        cmocka_unit_test(undone_turns_leave_no_node_twice),
         cmocka_unit_test(rewind_takes_back_staged_turns),
         cmocka_unit_test(a_hold_keeps_what_its_version_reaches_and_nothing_else),
         cmocka_unit_test(a_node_goes_from_hold_to_hold),

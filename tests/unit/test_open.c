@@ -59,7 +59,7 @@ static void a_second_open_is_refused_whatever_the_spelling(void **state) {
 
 /* Runs in a child: 0 to 63 is a status. */
 static int open_elsewhere(const char *path, uint32_t flags) {
-    int how;
+    int how = 0;
     pid_t child = fork();
     if (child == 0) {
         ntee *db;

@@ -1,5 +1,5 @@
-/* What may follow what in a log: stale frames with the right number or the right salt, what is above the durable mark, and
- * what an opening after an unclean end writes once more. */
+/* What may follow what in a log: stale frames with the right number or the right salt, what is above the
+ * durable mark, and what an opening after an unclean end writes once more. */
 #include "unit/store.h"
 
 #define LOG "s/" LOG_NAME

@@ -246,7 +246,7 @@ static void held_versions_stay_as_they_were(void **state) {
                 if (h->number) drop_version(&w, h);
             }
             commit(&w);
-            if (nt_random_below(&r, rounds / 50) != 0) continue;
+            if (nt_random_below(&r, (uint64_t)rounds / 50) != 0) continue;
             held_version *h = &held[nt_random_below(&r, 8)];
             if (h->number) drop_version(&w, h);
             else hold_newest(&w, h);

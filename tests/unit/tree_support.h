@@ -36,16 +36,23 @@ static inline void memory_free(void *at) {
     free(at);
 }
 
+#define LARGE_PAGES ((size_t)4 << 20) /* from here on not worth clearing by hand */
+
 static inline void *memory_alloc_pages(size_t len) {
     if (memory_fails()) return NULL;
     __atomic_add_fetch(&memory_blocks, 1, __ATOMIC_RELAXED);
-    void *at = aligned_alloc(4096, len);
+    if (len >= LARGE_PAGES) return nt_os_posix.alloc_pages(len);
+    void *at = aligned_alloc(4096, len); /* a sanitizer sees its ends */
     return at ? memset(at, 0, len) : NULL;
 }
 
 static inline void memory_free_pages(void *at, size_t len) {
-    (void)len;
-    memory_free(at);
+    if (len < LARGE_PAGES) {
+        memory_free(at);
+        return;
+    }
+    __atomic_sub_fetch(&memory_blocks, 1, __ATOMIC_RELAXED);
+    nt_os_posix.free_pages(at, len);
 }
 
 static nt_os memory_os;
