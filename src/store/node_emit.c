@@ -1,19 +1,17 @@
 #include "store/node_layout.h"
 
-/* Copies len bytes as 16 or 32: what is too much is written over next, or is slack. It reads no more than the
- * first 32 bytes, or len. */
-static inline void spill(uint8_t *to, const uint8_t *from, int len) {
-    memcpy(to, from, 16);
-    if (len > 16) {
-        memcpy(to + 16, from + 16, 16);
-        if (len > 32) memcpy(to + 32, from + 32, (size_t)len - 32);
-    }
+/* Copies a prefix, 32 or 64 bytes at once: what is too much is written over next, or is slack. */
+static inline void spill_prefix(uint8_t *to, const uint8_t *from, int len) {
+    memcpy(to, from, 32);
+    if (len <= 32) return;
+    memcpy(to + 32, from + 32, 32);
+    if (__builtin_expect(len > 64, 0)) memcpy(to + 64, from + 64, (size_t)len - 64);
 }
 
 /* The same from the suffix heap: near the node's end exactly, as the writer may be writing what is behind. */
 static inline void spill_tail(uint8_t *to, const uint8_t *from, int len, const uint8_t *end) {
-    if (__builtin_expect(from + 32 <= end, 1)) {
-        spill(to, from, len);
+    if (__builtin_expect(len <= 32 && from + 32 <= end, 1)) {
+        memcpy(to, from, 32);
     } else {
         memcpy(to, from, (size_t)len);
     }
@@ -128,7 +126,7 @@ static void emit_uniform(const nt_tnode *leaf, int from, int count, int step, ui
         }
     } else {
         for (int k = 0; k < count; k++) {
-            spill(out, leaf->data, plen);
+            spill_prefix(out, leaf->data, plen);
             nt_head_store(out + plen, heads[k * step]);
             spill_tail(out + plen + held, at, tail, end);
             out += length;
@@ -146,18 +144,19 @@ static void emit_varied(const nt_tnode *leaf, int from, int count, int step, uin
                         uint8_t **lens) {
     const uint16_t *slots = nt_leaf_slots(leaf);
     const int32_t *heads = nt_heads(leaf);
-    const uint8_t *end = nt_base(leaf) + NT_SIZE;
-    int plen = leaf->plen;
+    const uint8_t *base = nt_base(leaf), *end = base + NT_SIZE;
+    int plen = leaf->plen, before = from ? nt_slot_at(slots[from - 1]) : NT_SIZE;
     uint8_t *out = *bytes, *len = *lens;
     for (int i = from, k = 0; k < count; k++, i += step) {
-        nt_tail t = nt_tail_of(leaf, slots, i);
-        spill(out, leaf->data, plen);
+        int at = nt_slot_at(slots[i]), held = nt_slot_held(slots[i]), tail = before - at;
+        spill_prefix(out, leaf->data, plen);
         nt_head_store(out + plen, heads[i]);
-        spill_tail(out + plen + t.held, t.at, t.len, end);
-        int length = plen + t.held + t.len;
+        spill_tail(out + plen + held, base + at, tail, end);
+        int length = plen + held + tail;
         out += length;
         len -= 2;
         nt_store16(len, (uint16_t)length);
+        before = step > 0 ? at : i > 1 ? nt_slot_at(slots[i - 2]) : NT_SIZE;
     }
     *bytes = out;
     *lens = len;
