@@ -136,14 +136,12 @@ static uint64_t step(nt_scan *scan) {
     return scan->flags & NTEE_REVERSE ? nt_walk_prev(&scan->walk) : nt_walk_next(&scan->walk);
 }
 
-static ntee_status fill_keys(nt_scan *scan, uint8_t *data, size_t cap, ntee_page *page,
-                             ntee_error *err) {
-    nt_key_sink sink = {.bytes = data, .lens = data + cap, .budget = scan->remaining};
+static ntee_status fill_keys(nt_scan *scan, nt_key_sink sink, ntee_page *page, ntee_error *err) {
     int up = !(scan->flags & NTEE_REVERSE);
     nt_walk_take_keys(&scan->walk, up, &sink);
     scan->remaining -= sink.count;
     page->count = sink.count;
-    page->keys_len = (uint64_t)(sink.bytes - data);
+    page->keys_len = (uint64_t)(sink.bytes - page->data);
     page->flags = sink.seen < 128 ? NTEE_PAGE_KEYS_ASCII : 0;
     page->more = scan->remaining != 0;
     if (sink.count || !scan->remaining) return NTEE_OK;
@@ -288,8 +286,9 @@ ntee_status nt_scan_fill(nt_scan *scan, void *buf, size_t cap, ntee_page *page, 
         return nt_fail(err, NTEE_INVALID, "a page's buffer is NULL or not 8-byte aligned");
     page->data = buf;
     page->capacity = cap;
-    return scan->flags & NTEE_VALUES ? fill_records(scan, buf, cap, page, err)
-                                     : fill_keys(scan, buf, cap, page, err);
+    if (scan->flags & NTEE_VALUES) return fill_records(scan, buf, cap, page, err);
+    nt_key_sink sink = {.bytes = buf, .lens = (uint8_t *)buf + cap, .budget = scan->remaining};
+    return fill_keys(scan, sink, page, err);
 }
 
 int nt_scan_at_hand(const nt_scan *scan) {

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Random workloads, crashed at their calls, until `states` distinct states were
- * seen. `only`: the one run to replay, or UINT64_MAX. */
+/* Random workloads, crashed at their calls, until `states` distinct states were seen. `only`: the one run to
+ * replay, or UINT64_MAX. */
 int mode_random(uint64_t seed, uint64_t states, uint64_t only);
 /* Every sequence of up to three operations, crashed at every call of the last one. */
 int mode_exhaustive(uint64_t seed, uint64_t only);

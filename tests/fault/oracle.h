@@ -66,8 +66,8 @@ void oracle_durable(oracle *o);
 /* The whole store is about to go: nothing is a legal state too. */
 void oracle_destroying(oracle *o);
 
-/* A hash of what a process kill, or a power loss, may leave at this moment: to tell whether an image was checked
- * against it. */
+/* A hash of what a process kill, or a power loss, may leave at this moment: to tell whether an image was
+ * checked against it. */
 uint64_t oracle_hash(const oracle *o, int power_loss);
 
 #endif
