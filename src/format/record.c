@@ -286,6 +286,9 @@ static inline uint64_t decode_plain_put(const uint8_t *record, uint64_t remainin
     op->terms = NULL;
     op->deadline = 0;
     op->sequence = nt_load64(record + RECORD_SEQUENCE);
+    op->blob.generation = op->blob.offset = op->blob.check = 0;
+    op->cell = 0;
+    op->first = 0;
     return size;
 }
 
