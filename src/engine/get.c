@@ -64,8 +64,9 @@ ntee_status nt_get(nt_db *db, const void *key, size_t key_len, void *buf, size_t
     if (at_hand && fetch.op.value_len > NT_AT_HAND_BYTES) {
         *len = fetch.op.value_len;
         status = quiet(err, NTEE_WOULD_BLOCK);
-    } else
+    } else {
         status = give(&fetch.op, buf, cap, len, kind, err);
+    }
     if (!at_hand)
         nt_log_touched(db->source.log, nt_entry_position(entry) - db->source.base,
                        NT_RECORD_HEAD_SIZE + (size_t)fetch.op.key_len + fetch.op.value_len);

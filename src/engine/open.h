@@ -1,8 +1,8 @@
 /*
  * open: from a path to an open store and back, and destroying one.
  *
- * Opening is a ladder, each rung undone where a later one fails: directory -> lock -> leftovers -> newest
- * log -> recovery -> one publish.
+ * Opening is a ladder, each rung undone where a later one fails: directory -> lock -> newest log ->
+ * recovery -> one publish -> leftovers.
  */
 #ifndef NT_ENGINE_OPEN_H
 #define NT_ENGINE_OPEN_H
