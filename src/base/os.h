@@ -35,6 +35,10 @@ enum {
     NT_OS_NETWORK = 4    /* locks or syncs may not mean what they say (NFS, SMB, FUSE, 9p) */
 };
 
+/* What a mapping is for (nt_os.map). For filling: it will soon be written from end to end, so its pages may be
+ * large, which are written to disk as a whole. */
+typedef enum nt_os_use { NT_OS_FOR_READING = 0, NT_OS_FOR_WRITING = 1, NT_OS_FOR_FILLING = 2 } nt_os_use;
+
 typedef struct nt_os {
     /* Directories. Paths are NUL-terminated. make_dir gives EEXIST where anything of that name is. */
     int (*open_dir)(const char *path, int *fd);
@@ -65,7 +69,7 @@ typedef struct nt_os {
     int (*lock)(int fd, int exclusive);
 
     /* Mappings, shared with the file. offset is a multiple of 64 KiB. */
-    int (*map)(int fd, uint64_t offset, size_t len, int writable, void **at);
+    int (*map)(int fd, uint64_t offset, size_t len, nt_os_use use, void **at);
     int (*unmap)(void *at, size_t len);
     void (*store)(void *to, const void *from, size_t len);
     void (*release)(void *to, uint64_t word); /* one aligned 8-byte release store */

@@ -333,9 +333,9 @@ static int keep_from_children(void *at, size_t len) {
 #endif
 }
 
-static int posix_map(int fd, uint64_t offset, size_t len, int writable, void **at) {
+static int posix_map(int fd, uint64_t offset, size_t len, nt_os_use use, void **at) {
     if (!offset_fits(offset, len)) return EINVAL;
-    int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    int protection = use == NT_OS_FOR_READING ? PROT_READ : PROT_READ | PROT_WRITE;
     void *mapped = mmap(NULL, len, protection, MAP_SHARED, fd, (off_t)offset);
     if (mapped == MAP_FAILED) return errno;
     int error = keep_from_children(mapped, len);
@@ -343,7 +343,11 @@ static int posix_map(int fd, uint64_t offset, size_t len, int writable, void **a
         munmap(mapped, len);
         return error;
     }
-    if (writable) (void)madvise(mapped, len, MADV_RANDOM); /* read-ahead of zeros stalls writers */
+    /* Read-ahead of zeros stalls writers. */
+    if (use != NT_OS_FOR_READING) (void)madvise(mapped, len, MADV_RANDOM);
+#ifdef MADV_HUGEPAGE
+    if (use == NT_OS_FOR_FILLING) (void)madvise(mapped, len, MADV_HUGEPAGE);
+#endif
     *at = mapped;
     return 0;
 }

@@ -281,10 +281,11 @@ static ntee_status append_slow(nt_log *log, const void *frame, size_t len, ntee_
 
 ntee_status nt_log_append(nt_log *log, const void *frame, size_t len, ntee_error *err) {
     uint64_t tail = atomic_load_explicit(&log->tail, memory_order_relaxed);
-    int broken = atomic_load_explicit(&log->sync_error, memory_order_relaxed) |
-                 atomic_load_explicit(&log->write_error, memory_order_relaxed);
+    int apart = atomic_load_explicit(&log->sync_error, memory_order_relaxed) |
+                atomic_load_explicit(&log->write_error, memory_order_relaxed) |
+                atomic_load_explicit(&log->plain, memory_order_relaxed);
     int whole = len >= 8 && (len & 7) == 0;
-    if (broken || !whole || tail > log->limit || len > log->limit - tail || nt_load64(frame) == 0) {
+    if (apart || !whole || tail > log->limit || len > log->limit - tail || nt_load64(frame) == 0) {
         return append_slow(log, frame, len, err);
     }
     store(log, tail, frame, len);

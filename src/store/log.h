@@ -29,7 +29,7 @@
 
 #include "base/status.h"
 
-#define NT_LOG_WINDOW (1u << 20)       /* bytes; a larger frame is written with pwrite */
+#define NT_LOG_WINDOW (2u << 20) /* bytes; a larger frame is written with pwrite */
 
 typedef struct nt_log nt_log;
 

@@ -18,9 +18,15 @@
 /* Page faults are taken ahead only for a writer this fast: a page that is populated and not written is a
  * page of zeros more in the next sync. */
 #define POPULATE_RATE (256 * KIB)
+/* Bytes in SPEED_MS: a writer is fast, and gets large pages, from the one on, and slow below the other. At
+ * FAST_FROM a sync every 100 ms writes at most three times the bytes that it would have to. */
+#define FAST_FROM (2 * MIB)
+#define SLOW_BELOW (512 * KIB)
+#define LARGE_PAGE (2 * MIB)
 
 enum {
     WINDOW_LEN = 2 * NT_LOG_WINDOW,
+    SPEED_MS = 100,
     LOOK_EVERY_MS = 100, /* residence: so often, so many regions */
     LOOK_REGIONS = 256,
     PREPARE_STEP = 512 << 10
@@ -34,17 +40,18 @@ static uint64_t round_down(uint64_t n, uint64_t grid) { return n - n % grid; }
 
 /* ---- Blocks -------------------------------------------------------------------------------------- */
 
-/* Where an allocation for a file that is to hold `end` bytes should end. */
-static uint64_t allocation_goal(uint64_t end, uint64_t rate) {
+/* Where an allocation for a file that is to hold `end` bytes should end. A large page has to lie in the
+ * file whole. */
+static uint64_t allocation_goal(uint64_t end, uint64_t rate, int fast) {
     uint64_t ahead = clamp(end, AHEAD_LEAST, AHEAD_USUAL);
+    if (fast) return round_down(end + AHEAD_MOST, LARGE_PAGE);
     if (rate > ahead / 4) ahead = clamp(rate * 4, ahead, AHEAD_MOST);
     return round_down(end + ahead, AHEAD_LEAST);
 }
 
-static void raise_allocated(nt_log *log, uint64_t to) {
-    uint64_t seen = atomic_load_explicit(&log->allocated, memory_order_relaxed);
-    while (seen < to && !atomic_compare_exchange_weak_explicit(&log->allocated, &seen, to,
-                                                               memory_order_acq_rel,
+static void raise_to(_Atomic uint64_t *figure, uint64_t to) {
+    uint64_t seen = atomic_load_explicit(figure, memory_order_relaxed);
+    while (seen < to && !atomic_compare_exchange_weak_explicit(figure, &seen, to, memory_order_acq_rel,
                                                                memory_order_relaxed)) {
     }
 }
@@ -56,7 +63,7 @@ static int allocate(nt_log *log, uint64_t least, uint64_t goal) {
         uint64_t from = round_down(atomic_load(&log->allocated), BLOCK_GRID);
         if (from >= goal) return 0;
         int error = NT_OS->allocate(log->fd, from, goal - from);
-        if (error == 0) raise_allocated(log, goal);
+        if (error == 0) raise_to(&log->allocated, goal);
         if (error == EOPNOTSUPP) atomic_store(&log->no_allocate, 1);
         int full = error == ENOSPC || error == EDQUOT || error == EFBIG;
         if (!full || goal == least) return error;
@@ -72,7 +79,8 @@ ntee_status nt_log_map_blocks(nt_log *log, uint64_t end, ntee_error *err) {
         log->map_write = 0; /* a sparse file must not be written through a mapping */
         return NTEE_OK;
     }
-    int error = allocate(log, end, allocation_goal(end, 0));
+    int fast = atomic_load_explicit(&log->fast, memory_order_relaxed);
+    int error = allocate(log, end, allocation_goal(end, 0, fast));
     if (error == EOPNOTSUPP) {
         log->map_write = 0;
         return NTEE_OK;
@@ -108,10 +116,10 @@ void nt_log_map_reader(nt_log *log, uint64_t end) {
     uint64_t len = FIRST_READER;
     while (len < end) len *= 2;
     void *at = NULL;
-    int error = NT_OS->map(log->fd, 0, (size_t)len, 0, &at);
+    int error = NT_OS->map(log->fd, 0, (size_t)len, NT_OS_FOR_READING, &at);
     while (error != 0 && len / 2 >= end && len / 2 >= AHEAD_LEAST) {
         len /= 2;
-        error = NT_OS->map(log->fd, 0, (size_t)len, 0, &at);
+        error = NT_OS->map(log->fd, 0, (size_t)len, NT_OS_FOR_READING, &at);
     }
     if (error != 0) {
         log->map_read = 0; /* what is mapped stays in use, what comes after is read with pread */
@@ -197,10 +205,13 @@ static nt_log_window *map_window(nt_log *log, uint64_t from) {
     nt_log_window *window = take_free(log);
     if (window == NULL) return NULL;
     void *at = NULL;
-    if (NT_OS->map(log->fd, from, WINDOW_LEN, 1, &at) != 0) {
+    int fast = atomic_load_explicit(&log->fast, memory_order_relaxed);
+    nt_os_use use = fast ? NT_OS_FOR_FILLING : NT_OS_FOR_WRITING;
+    if (NT_OS->map(log->fd, from, WINDOW_LEN, use, &at) != 0) {
         atomic_store_explicit(&window->state, NT_LOG_WINDOW_FREE, memory_order_release);
         return NULL;
     }
+    if (fast) raise_to(&log->large_end, from + WINDOW_LEN);
     window->from = from;
     window->at = at;
     return window;
@@ -226,10 +237,18 @@ static nt_log_window *get_window(nt_log *log, uint64_t begin, uint64_t end) {
     return window;
 }
 
+/* Whether a slow writer has large pages before it. */
+static int stays_plain(nt_log *log, uint64_t tail) {
+    if (atomic_load_explicit(&log->plain, memory_order_relaxed) == 0) return 0;
+    if (tail < atomic_load_explicit(&log->large_end, memory_order_relaxed)) return 1;
+    atomic_store_explicit(&log->plain, 0, memory_order_relaxed);
+    return 0;
+}
+
 int nt_log_map_window(nt_log *log, uint64_t end) {
     uint64_t tail = atomic_load_explicit(&log->tail, memory_order_relaxed);
     nt_log_window *window = atomic_load_explicit(&log->current, memory_order_relaxed);
-    if (tail < log->no_window) return 0;
+    if (tail < log->no_window || stays_plain(log, tail)) return 0;
     if (!holds(window, tail, end)) {
         nt_log_window *old = window;
         window = get_window(log, tail, end);
@@ -265,9 +284,28 @@ void nt_log_map_close(nt_log *log) {
 
 /* ---- The background ------------------------------------------------------------------------------ */
 
+/* Finds out whether the writer is fast. That is believed at once; that it is slow, after SPEED_MS. */
+static void measure(nt_log *log, uint64_t tail) {
+    int64_t now = NT_OS->now_boot(), elapsed = now - log->ahead_since;
+    uint64_t grown = tail - log->ahead_from;
+    int fast = atomic_load_explicit(&log->fast, memory_order_relaxed);
+    if (grown >= FAST_FROM && elapsed <= SPEED_MS) fast = 1;
+    if (elapsed >= SPEED_MS) {
+        uint64_t speed = grown * SPEED_MS / (uint64_t)elapsed;
+        if (speed < SLOW_BELOW) fast = 0;
+        if (speed >= FAST_FROM) fast = 1;
+        log->ahead_from = tail;
+        log->ahead_since = now;
+    }
+    int plain = !fast && tail < atomic_load_explicit(&log->large_end, memory_order_relaxed);
+    atomic_store_explicit(&log->fast, fast, memory_order_relaxed);
+    atomic_store_explicit(&log->plain, plain, memory_order_relaxed);
+}
+
 static void allocate_ahead(nt_log *log, uint64_t tail) {
     /* A tail that is half way through the smallest allocation wants the next one. */
-    uint64_t goal = allocation_goal(tail + AHEAD_LEAST / 2, log->ahead_rate);
+    int fast = atomic_load_explicit(&log->fast, memory_order_relaxed);
+    uint64_t goal = allocation_goal(tail + AHEAD_LEAST / 2, log->ahead_rate, fast);
     uint64_t allocated = atomic_load(&log->allocated);
     if (atomic_load(&log->no_allocate) || goal <= allocated) return;
     if (allocated > tail && allocated - tail > (goal - tail) / 2) return;
@@ -339,6 +377,7 @@ void nt_log_prepare(nt_log *log) {
         uint64_t grown = tail - log->ahead_tail;
         log->ahead_rate = grown > log->ahead_rate / 2 ? grown : log->ahead_rate / 2;
         log->ahead_tail = tail;
+        measure(log, tail);
         allocate_ahead(log, tail);
         unmap_retired(log);
         map_ahead(log);

@@ -10,6 +10,11 @@
  * window after the current one and puts it into `next`; the writer takes it from there, or maps one itself
  * where the background is late.
  *
+ * Pages: where the system has large ones (2 MiB) for files, the processor finds its way through a large log
+ * faster. But a store into a large page makes all of it dirty, and so every sync would write it out whole.
+ * So large pages are for writers that fill them soon; when such a writer turns slow it goes on with pwrite,
+ * which makes no more dirty than it writes, until it has left the large pages behind (`large_end`).
+ *
  * Invariants:
  *  M1. A window is unmapped only by the holder of `preparing`, and only where the writer has retired it: so
  *      the background can populate the current window while the writer leaves it.
@@ -60,6 +65,7 @@ struct nt_log {
     int map_write;           /* 1: append through windows */
     int map_read;            /* 1: make reader mappings */
     int appended;            /* 1: an append or a reserve took place */
+    _Atomic int plain;       /* 1: no window for now: its pages are large, and the writer is slow */
     uint64_t no_window;      /* mapping a window failed: none is tried below this offset */
     char apart[64];          /* readers do not share a cache line with what every append changes */
 
@@ -78,11 +84,15 @@ struct nt_log {
     _Atomic int preparing;            /* held by whoever may unmap windows */
     _Atomic(nt_log_window *) current; /* what the writer writes through, or NULL */
     _Atomic(nt_log_window *) next;    /* mapped ahead by the background, or NULL */
+    _Atomic int fast;                 /* 1: the writer fills large pages soon */
+    _Atomic uint64_t large_end;       /* all large pages lie below */
     nt_log_window windows[NT_LOG_WINDOWS];
     _Atomic uint64_t prepare_at;      /* the tail at which nt_log_prepare is worth a call */
 
     uint64_t ahead_tail;              /* the tail at the last nt_log_prepare */
     uint64_t ahead_rate;              /* bytes appended between two of them, lately */
+    uint64_t ahead_from;              /* tail and time (now_boot) from which the speed is measured */
+    int64_t ahead_since;
     uint64_t ahead_region;            /* the region whose residence is looked at next */
     int64_t ahead_looked;             /* when residence was looked at, now_boot */
 };

@@ -133,8 +133,9 @@ int fake_os_lock(int fd, int exclusive) {
 
 /* ---- Mappings ------------------------------------------------------------------------------------ */
 
-int fake_os_map(int fd, uint64_t offset, size_t len, int writable, void **at) {
+int fake_os_map(int fd, uint64_t offset, size_t len, nt_os_use use, void **at) {
     int id;
+    int writable = use != NT_OS_FOR_READING;
     int error = fake_begin(FAKE_MAP);
     fake_node *node = fake_get_file(fd, writable, &id);
     if (error == 0 && (offset % 65536 != 0 || len == 0)) error = EINVAL;

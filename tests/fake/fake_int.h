@@ -173,7 +173,7 @@ int fake_os_truncate(int fd, uint64_t size);
 int fake_os_allocate(int fd, uint64_t offset, uint64_t len);
 int fake_os_size(int fd, uint64_t *size);
 int fake_os_lock(int fd, int exclusive);
-int fake_os_map(int fd, uint64_t offset, size_t len, int writable, void **at);
+int fake_os_map(int fd, uint64_t offset, size_t len, nt_os_use use, void **at);
 int fake_os_unmap(void *at, size_t len);
 void fake_os_store(void *to, const void *from, size_t len);
 void fake_os_release(void *to, uint64_t word);

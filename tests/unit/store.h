@@ -141,9 +141,9 @@ static inline int t_open_dir(const char *path, int *fd) {
     return failed ? failed : nt_os_posix.open_dir(path, fd);
 }
 
-static inline int t_map(int fd, uint64_t offset, size_t len, int writable, void **at) {
+static inline int t_map(int fd, uint64_t offset, size_t len, nt_os_use use, void **at) {
     int failed = t_fails(T_MAP);
-    return failed ? failed : nt_os_posix.map(fd, offset, len, writable, at);
+    return failed ? failed : nt_os_posix.map(fd, offset, len, use, at);
 }
 
 static inline int t_list(int dir, int (*each)(void *, const char *), void *arg) {

@@ -112,7 +112,7 @@ static void only_a_few_windows_stay_mapped(void **state) {
         world w = enter(FIRST_FAKE);
         nt_log *log = start(&w);
         uint64_t writes = fake_count(w.fs, FAKE_WRITE);
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < 25; i++) {
             append(log, WINDOW - 8);
             if (prepare) nt_log_prepare(log);
             size_t out = fake_leaks(w.fs, 0); /* a directory, a file, two pieces of memory, a view */
@@ -122,6 +122,38 @@ static void only_a_few_windows_stay_mapped(void **state) {
         close_log(log);
         leave(&w);
     }
+}
+
+/* Appends so much, in so many ms for each step of 64 KiB. */
+static void append_at_speed(world *w, nt_log *log, size_t bytes, int64_t ms) {
+    for (size_t done = 0; done < bytes; done += 65536) {
+        append(log, 65536);
+        fake_set(w->fs)->boot_ms += ms;
+        nt_log_prepare(log);
+    }
+}
+
+/* Large pages are dirty as a whole once a byte of them is stored; what is written is not. */
+static void a_writer_that_turns_slow_writes_until_it_has_left_the_large_pages(void **state) {
+    world w = enter(FIRST_FAKE);
+    nt_log *log = start(&w);
+    (void)state;
+    append_at_speed(&w, log, 8 << 20, 2); /* 32 MiB/s */
+    uint64_t before = fake_count(w.fs, FAKE_WRITE);
+    append_at_speed(&w, log, 4 << 20, 10); /* neither fast nor slow: as it was */
+    assert_int_equal(fake_count(w.fs, FAKE_WRITE), before);
+    append_at_speed(&w, log, 65536, 1000);
+    for (int i = 0; i < 10; i++) append(log, 64);
+    assert_true(fake_count(w.fs, FAKE_WRITE) >= before + 20); /* each its body, and then its first word */
+    append_at_speed(&w, log, 3 * WINDOW, 200);
+    before = fake_count(w.fs, FAKE_WRITE);
+    append_at_speed(&w, log, 3 * WINDOW, 200);
+    assert_int_equal(fake_count(w.fs, FAKE_WRITE), before);
+    append_at_speed(&w, log, 8 << 20, 2);
+    assert_int_equal(fake_count(w.fs, FAKE_WRITE), before);
+    check(log);
+    close_log(reopen(&w, log));
+    leave(&w);
 }
 
 static void the_background_is_called_for(void **state) {
@@ -489,6 +521,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_frame_is_refused),
         cmocka_unit_test(small_stores_have_small_files),
         cmocka_unit_test(only_a_few_windows_stay_mapped),
+        cmocka_unit_test(a_writer_that_turns_slow_writes_until_it_has_left_the_large_pages),
         cmocka_unit_test(the_background_is_called_for),
         cmocka_unit_test(read_only_logs_write_nothing),
         cmocka_unit_test(opening_what_is_not_there_fails),
