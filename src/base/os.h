@@ -35,8 +35,8 @@ enum {
     NT_OS_NETWORK = 4    /* locks or syncs may not mean what they say (NFS, SMB, FUSE, 9p) */
 };
 
-/* What a mapping is for (nt_os.map). For filling: it will soon be written from end to end, so its pages may be
- * large, which are written to disk as a whole. */
+/* What a mapping is for (nt_os.map). For filling: it will soon be written from end to end, so its pages may
+ * be large, which are written to disk as a whole. */
 typedef enum nt_os_use { NT_OS_FOR_READING = 0, NT_OS_FOR_WRITING = 1, NT_OS_FOR_FILLING = 2 } nt_os_use;
 
 typedef struct nt_os {

@@ -126,4 +126,5 @@ void nt_fetch_ahead(const nt_source *source, uint64_t entry) {
     __builtin_prefetch(at);
     __builtin_prefetch(at + 64);
     __builtin_prefetch(at + 128);
+    __builtin_prefetch(at + 192);
 }
