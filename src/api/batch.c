@@ -64,7 +64,7 @@ ntee_status ntee_write(ntee *db, const ntee_batch *batch) {
     ntee_status status = nt_handle_check(db, err);
     if (status != NTEE_OK) return status;
     if (!batch) return nt_fail(err, NTEE_INVALID, "the batch is NULL");
-    nt_write_begin(&write, db->db.source.seed);
+    nt_write_begin(&write, &db->db);
     status = nt_write_add_framed(&write, batch->framed.data, batch->framed.len, err);
     if (status == NTEE_OK) status = nt_handle_write(db, &write, 0, err);
     nt_write_end(&write);

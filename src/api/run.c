@@ -50,7 +50,7 @@ static ntee_status run_get_many(const call *c, ntee_error *err) {
 static ntee_status run_write(const call *c, ntee_error *err) {
     nt_write write;
     if (c->at_hand && c->in_len > NT_AT_HAND_BYTES) return would_block(err);
-    nt_write_begin(&write, c->db->db.source.seed);
+    nt_write_begin(&write, &c->db->db);
     ntee_status status = nt_write_add_framed(&write, c->in, c->in_len, err);
     if (status == NTEE_OK) status = nt_handle_write(c->db, &write, c->at_hand, err);
     c->reply->count = status == NTEE_OK ? write.effective : 0;

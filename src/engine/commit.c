@@ -9,18 +9,34 @@
 
 #define NT_POSITION_LIMIT (1ull << 48)
 
-void nt_write_begin(nt_write *write, uint64_t seed) {
+void nt_write_begin(nt_write *write, const nt_db *db) {
     write->image.data = write->small;
     write->image.cap = sizeof write->small;
     write->image.len = NT_FRAME_HEAD_SIZE;
-    write->seed = seed;
+    write->db = db;
     write->count = 0;
     write->only_if = 0;
     write->effective = 0;
     write->staged = NULL;
+    write->looking = 0;
+}
+
+void nt_write_look(nt_write *write, const void *key, size_t key_len) {
+    if (!key || key_len == 0 || key_len > NTEE_KEY_MAX) return; /* is refused later */
+    write->view = nt_keydir_enter(write->db->keydir);
+    write->looking = 1;
+    nt_keydir_seek(write->db->keydir, write->view, key, key_len, &write->way);
+}
+
+/* Ends what nt_write_look began. */
+static void stop_looking(nt_write *write) {
+    if (!write->looking) return;
+    write->looking = 0;
+    nt_keydir_leave(write->db->keydir, write->view);
 }
 
 void nt_write_end(nt_write *write) {
+    stop_looking(write);
     if (write->image.data != write->small) nt_buf_free(&write->image);
 }
 
@@ -68,7 +84,7 @@ ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t 
     if (!reserve(write, size))
         return nt_fail(err, NTEE_NOMEM, "no memory for a record of %llu bytes",
                        (unsigned long long)size);
-    nt_record_encode(write->image.data + write->image.len, &op, write->seed);
+    nt_record_encode(write->image.data + write->image.len, &op, write->db->source.seed);
     write->image.len += (size_t)size;
     write->count++;
     return NTEE_OK;
@@ -90,6 +106,8 @@ ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len,
             return NTEE_INVALID;
         }
         if (type == NT_WIRE_PUT_IF_ABSENT) write->only_if = type;
+        if (type == NT_WIRE_PUT && !write->count && !reader.remaining)
+            nt_write_look(write, item.key, item.key_len);
         ntee_status status = nt_write_add(write, type, item.key, item.key_len, item.value,
                                           item.value_len, err);
         if (status != NTEE_OK) {
@@ -150,13 +168,14 @@ ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
 /* Applies every record of the image to the keydir's turn. */
 static int stage(nt_db *db, nt_write *write, uint64_t position) {
     const uint8_t *image = write->image.data;
+    const nt_way *way = write->looking ? &write->way : NULL;
     uint64_t at = NT_FRAME_HEAD_SIZE;
     write->effective = 0;
     while (at < write->image.len) {
         nt_op op;
         uint64_t old;
         uint64_t size = nt_record_decode(image + at, write->image.len - at, &op);
-        if (!nt_keydir_apply(db->keydir, &op, position + at, &old)) return 0;
+        if (!nt_keydir_apply(db->keydir, &op, position + at, way, &old)) return 0;
         write->effective += op.kind == NT_OP_PUT || old != NT_ENTRY_NONE;
         at += size;
     }
@@ -192,7 +211,9 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
     nt_frame_number_records(write->image.data, size, db->sequence + 1);
     if (!nt_keydir_begin(db->keydir))
         return nt_fail(err, NTEE_NOMEM, "no memory for the index");
-    if (!stage(db, write, position)) {
+    int staged = stage(db, write, position);
+    stop_looking(write); /* now: a sync may have to be waited for */
+    if (!staged) {
         nt_keydir_rollback(db->keydir);
         return nt_fail(err, NTEE_NOMEM, "no memory for the index");
     }

@@ -14,16 +14,22 @@
 
 typedef struct nt_write {
     nt_buf image;          /* room for a frame head, then records; data points to `small` at first */
-    uint64_t seed;
+    const nt_db *db;
     uint64_t count;        /* records */
     uint8_t only_if;       /* the one record is NT_WIRE_DELETE (if there) or NT_WIRE_PUT_IF_ABSENT; else 0 */
     uint64_t effective;    /* result: puts, and deletes of keys that were there */
     const nt_version *staged; /* result: the version to publish, NULL where nothing was to be done */
+    int looking;              /* nt_write_look has entered the view, and nobody has left it yet */
+    nt_view view;
+    nt_way way;               /* to the one record's key */
     _Alignas(8) uint8_t small[512];
 } nt_write;
 
-/* Begins an empty write. */
-void nt_write_begin(nt_write *write, uint64_t seed);
+/* Begins an empty write into a store. */
+void nt_write_begin(nt_write *write, const nt_db *db);
+/* Before the one put of a write is added: looks where its key belongs, so that the memory is on its way while
+ * the value is checked. The write is a reader from here on until nt_commit or nt_write_end. */
+void nt_write_look(nt_write *write, const void *key, size_t key_len);
 /* Adds one write (NT_WIRE_*). NT_WIRE_PUT_IF_ABSENT must be alone. NTEE_INVALID, NTEE_TOO_LARGE,
  * NTEE_NOMEM. */
 ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t key_len,

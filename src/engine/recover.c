@@ -197,7 +197,7 @@ static ntee_status apply(nt_db *db, const nt_frame *frame, uint64_t offset, ntee
         if (!known(&op))
             return nt_fail(err, NTEE_VERSION, "%s has records that need a newer version",
                            nt_log_name(db->log));
-        if (!nt_keydir_apply(db->keydir, &op, position, &old))
+        if (!nt_keydir_apply(db->keydir, &op, position, NULL, &old))
             return nt_fail(err, NTEE_NOMEM, "no memory for the index");
         db->sequence = op.sequence;
         db->recovery.records++;

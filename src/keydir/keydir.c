@@ -61,11 +61,11 @@ int nt_keydir_begin(nt_keydir *keydir) {
     return 1;
 }
 
-int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, uint64_t *old) {
+int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, const nt_way *way, uint64_t *old) {
     nt_root *keys = &keydir->building->roots[NT_ROOT_KEYS];
     switch (op->kind) {
     case NT_OP_PUT:
-        return nt_tree_put(keydir->arena, keys, op->key, op->key_len, position, old);
+        return nt_tree_put_on(keydir->arena, keys, way, op->key, op->key_len, position, old);
     case NT_OP_DAMAGED:
         return nt_tree_put(keydir->arena, keys, op->key, op->key_len, position | NT_ENTRY_DAMAGED,
                            old);
@@ -110,6 +110,10 @@ nt_view nt_keydir_enter(nt_keydir *keydir) {
 
 void nt_keydir_leave(nt_keydir *keydir, nt_view view) {
     nt_arena_leave(keydir->arena, view.slot);
+}
+
+void nt_keydir_seek(const nt_keydir *keydir, nt_view view, const void *key, size_t key_len, nt_way *way) {
+    nt_tree_seek(keydir->arena, view.version->roots[NT_ROOT_KEYS], key, key_len, way);
 }
 
 int nt_keydir_hold(nt_keydir *keydir, nt_view view) {

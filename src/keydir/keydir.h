@@ -63,9 +63,10 @@ void nt_keydir_destroy(nt_keydir *keydir);
 
 /* Begins a turn on top of the newest staged version. 0 where memory is short: then there is no turn. */
 int nt_keydir_begin(nt_keydir *keydir);
-/* Applies a put, delete, evict or damaged op whose record lies at `position`. *old is the key's entry
- * before, or NT_ENTRY_NONE. 0 where memory is short: roll back. */
-int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, uint64_t *old);
+/* Applies a put, delete, evict or damaged op whose record lies at `position`. `way` is NULL, or what
+ * nt_keydir_seek found for this key, by a reader who has not left yet. *old is the key's entry before, or
+ * NT_ENTRY_NONE. 0 where memory is short: roll back. */
+int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, const nt_way *way, uint64_t *old);
 /* Ends the turn; what it made is the newest staged version now, and is returned. */
 const nt_version *nt_keydir_seal(nt_keydir *keydir, uint64_t sequence, uint64_t log_end);
 /* Ends the turn and forgets what it made. */
@@ -87,6 +88,10 @@ typedef struct nt_view {
 /* Protects and gives the newest published version, for the length of one call. */
 nt_view nt_keydir_enter(nt_keydir *keydir);
 void nt_keydir_leave(nt_keydir *keydir, nt_view view);
+
+/* Finds the way to a key's place in a view's version, and brings its memory near, for an nt_keydir_apply that
+ * comes soon. */
+void nt_keydir_seek(const nt_keydir *keydir, nt_view view, const void *key, size_t key_len, nt_way *way);
 
 /* Keeps the version of a view beyond nt_keydir_leave, until nt_keydir_drop. 0 where memory is short. */
 int nt_keydir_hold(nt_keydir *keydir, nt_view view);

@@ -60,21 +60,52 @@ uint64_t nt_tree_rank_after_prefix(const nt_arena *arena, nt_root root, const vo
 
 /* ---- Writing ---- */
 
-/* The way to the probe's place. 1 where it is there. */
-static int find_path(const nt_arena *arena, nt_root root, const nt_probe *probe, nt_path *path) {
+/* The way to the leaf of the probe. */
+static inline void find_way(const nt_arena *arena, nt_root root, const nt_probe *probe, nt_way *way) {
     uint32_t id = nt_root_id(root);
     const nt_tnode *node = nt_node_at(arena, id);
-    int depth = nt_root_height(root), equal;
-    path->depth = depth;
+    int depth = nt_root_height(root);
+    way->root = root;
+    way->depth = depth;
     for (int level = 0; level < depth; level++) {
-        path->ids[level] = id;
-        id = nt_inner_search(arena, node, probe, &path->at[level]);
+        way->ids[level] = id;
+        id = nt_inner_search(arena, node, probe, &way->at[level]);
         node = nt_node_at(arena, id);
         nt_node_prefetch(node);
     }
-    path->ids[depth] = id;
-    path->at[depth] = nt_leaf_search(arena, node, probe, &equal);
+    way->ids[depth] = id;
+}
+
+void nt_tree_seek(const nt_arena *arena, nt_root root, const void *key, size_t key_len, nt_way *way) {
+    nt_probe probe;
+    way->root = 0;
+    if (root == 0) return;
+    nt_probe_set(&probe, key, key_len);
+    find_way(arena, root, &probe, way);
+}
+
+/* Ends the way to the probe's leaf at the probe's place in it. 1 where it is there. */
+static int end_path(const nt_arena *arena, const nt_probe *probe, nt_path *path) {
+    int equal;
+    const nt_tnode *leaf = nt_node_at(arena, path->ids[path->depth]);
+    path->at[path->depth] = nt_leaf_search(arena, leaf, probe, &equal);
     return equal;
+}
+
+/* The way to the probe's place. 1 where it is there. */
+static int find_path(const nt_arena *arena, nt_root root, const nt_probe *probe, nt_path *path) {
+    find_way(arena, root, probe, path);
+    return end_path(arena, probe, path);
+}
+
+/* The same, with the way to the leaf found before. */
+static int take_path(const nt_arena *arena, const nt_way *way, const nt_probe *probe, nt_path *path) {
+    path->depth = way->depth;
+    for (int level = 0; level <= way->depth; level++) {
+        path->ids[level] = way->ids[level];
+        path->at[level] = way->at[level];
+    }
+    return end_path(arena, probe, path);
 }
 
 /* Makes every node of the path one of this turn, and adds `difference` to the counts along it. */
@@ -121,15 +152,16 @@ static int plant(nt_arena *arena, nt_root *root, const nt_entry *entry) {
     return 1;
 }
 
-int nt_tree_put(nt_arena *arena, nt_root *root, const void *key, size_t key_len, uint64_t value,
-                uint64_t *old) {
+int nt_tree_put_on(nt_arena *arena, nt_root *root, const nt_way *way, const void *key, size_t key_len,
+                   uint64_t value, uint64_t *old) {
     nt_probe probe;
     nt_path path;
     nt_entry entry;
     *old = NT_TREE_NONE;
     nt_probe_set(&probe, key, key_len);
     if (*root == 0) return make_entry(arena, &probe, value, &entry) && plant(arena, root, &entry);
-    int there = find_path(arena, *root, &probe, &path);
+    int there = way && way->root == *root ? take_path(arena, way, &probe, &path)
+                                          : find_path(arena, *root, &probe, &path);
     if (!own_path(arena, root, &path, !there)) return 0;
     nt_tnode *leaf = nt_node_at(arena, path.ids[path.depth]);
     int i = path.at[path.depth];
@@ -140,6 +172,11 @@ int nt_tree_put(nt_arena *arena, nt_root *root, const void *key, size_t key_len,
     }
     if (!make_entry(arena, &probe, value, &entry)) return 0;
     return nt_node_insert(leaf, 0, i, &entry) || nt_tree_grow(arena, root, &path, &entry);
+}
+
+int nt_tree_put(nt_arena *arena, nt_root *root, const void *key, size_t key_len, uint64_t value,
+                uint64_t *old) {
+    return nt_tree_put_on(arena, root, NULL, key, key_len, value, old);
 }
 
 int nt_tree_delete(nt_arena *arena, nt_root *root, const void *key, size_t key_len, uint64_t *old) {

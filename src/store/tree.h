@@ -24,6 +24,16 @@
 
 typedef uint64_t nt_root; /* node id | height << 32; 0: the empty tree */
 
+#define NT_TREE_LEVELS 24 /* of inner nodes, at most */
+
+/* The way from a root to the leaf that a key belongs into. */
+typedef struct nt_way {
+    nt_root root;                     /* 0: no way */
+    int depth;                        /* inner nodes above the leaf */
+    uint32_t ids[NT_TREE_LEVELS + 1]; /* nodes, from the root to the leaf */
+    int at[NT_TREE_LEVELS + 1];       /* the child taken in each; the place in the leaf is left open */
+} nt_way;
+
 /* ---- Reading: any thread that protects the version ---- */
 
 /* The value of a key, or NT_TREE_NONE. */
@@ -38,12 +48,19 @@ uint64_t nt_tree_rank(const nt_arena *arena, nt_root root, const void *key, size
 uint64_t nt_tree_rank_after_prefix(const nt_arena *arena, nt_root root, const void *prefix,
                                    size_t prefix_len);
 
+/* Finds the way to where a key belongs, and asks the processor for the leaf, for a later nt_tree_put_on. */
+void nt_tree_seek(const nt_arena *arena, nt_root root, const void *key, size_t key_len, nt_way *way);
+
 /* ---- Writing: inside a turn ---- */
 
 /* Sets a key's value. *old is what it had, or NT_TREE_NONE. 1, or 0 where memory is short (then the caller
  * rolls the turn back). */
 int nt_tree_put(nt_arena *arena, nt_root *root, const void *key, size_t key_len, uint64_t value,
                 uint64_t *old);
+/* The same, with the way to this key found before (NULL: none), which counts if the tree still has the root
+ * that it begins with. Whoever found it has protected that version until now. */
+int nt_tree_put_on(nt_arena *arena, nt_root *root, const nt_way *way, const void *key, size_t key_len,
+                   uint64_t value, uint64_t *old);
 /* Removes a key. *old is what it had, or NT_TREE_NONE and nothing changed. 1, or 0 as above. */
 int nt_tree_delete(nt_arena *arena, nt_root *root, const void *key, size_t key_len, uint64_t *old);
 /* Retires a whole tree and sets *root to 0. Needs no memory; 1 always. */

@@ -7,13 +7,10 @@
 #include "store/node.h"
 #include "store/tree.h"
 
-#define NT_PATH_MAX 24 /* levels of inner nodes */
+#define NT_PATH_MAX NT_TREE_LEVELS
 
-typedef struct nt_path {
-    int depth;                 /* inner nodes above the leaf */
-    uint32_t ids[NT_PATH_MAX + 1]; /* from the root to the leaf */
-    int at[NT_PATH_MAX + 1];   /* the child taken in each; in the leaf, the entry */
-} nt_path;
+/* A way whose root no longer matters, and whose last `at` is the entry in the leaf. */
+typedef nt_way nt_path;
 
 static inline uint32_t nt_root_id(nt_root root) { return (uint32_t)root; }
 static inline int nt_root_height(nt_root root) { return (int)(root >> 32); }

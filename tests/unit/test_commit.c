@@ -5,6 +5,7 @@
 #include "engine/get.h"
 #include "engine/open.h"
 #include "format/wire.h"
+#include "store/tree.h"
 
 static nt_db db;
 static ntee_error err;
@@ -19,7 +20,7 @@ static void close_db(void) { assert_int_equal(nt_db_close(&db, 0, NULL, &err), N
 /* Commits one write and publishes it. */
 static ntee_status commit_one(uint8_t type, const char *key, const char *value) {
     nt_write w;
-    nt_write_begin(&w, db.source.seed);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add(&w, type, key, strlen(key), value, strlen(value), &err), NTEE_OK);
     w.only_if = type == NT_WIRE_PUT ? 0 : type;
     ntee_status status = nt_commit(&db, &w, &err);
@@ -44,12 +45,12 @@ static void small_writes_need_no_memory_and_large_ones_move(void **state) {
     nt_write w;
     static char value[5000];
     long calls = t_calls(T_ALLOC), memory = atomic_load(&t_memory);
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add(&w, NT_WIRE_PUT, "k", 1, value, 400, &err), NTEE_OK);
     assert_ptr_equal(w.image.data, w.small);
     assert_int_equal(t_calls(T_ALLOC), calls);
     nt_write_end(&w);
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     for (int i = 0; i < 100; i++) {
         memset(value, 'a' + i % 20, sizeof value);
         assert_int_equal(nt_write_add(&w, NT_WIRE_PUT, &i, sizeof i, value, (size_t)i * 50, &err), NTEE_OK);
@@ -71,11 +72,53 @@ static void small_writes_need_no_memory_and_large_ones_move(void **state) {
     assert_int_equal(atomic_load(&t_memory), memory);
 }
 
+/* Opens a write and has it look where its key belongs. */
+static void look(nt_write *w, const char *key, const char *value) {
+    nt_write_begin(w, &db);
+    nt_write_look(w, key, strlen(key));
+    assert_int_equal(w->looking, 1);
+    assert_int_equal(nt_write_add(w, NT_WIRE_PUT, key, strlen(key), value, strlen(value), &err), NTEE_OK);
+}
+
+static void a_look_ahead_counts_only_until_somebody_else_has_written(void **state) {
+    nt_write w[3];
+    char key[16];
+    (void)state;
+    open_db();
+    for (int i = 0; i < 300; i++) {
+        snprintf(key, sizeof key, "key %d", i);
+        assert_int_equal(commit_one(NT_WIRE_PUT, key, "first"), NTEE_OK);
+    }
+    look(&w[0], "key 7", "by w0");
+    look(&w[1], "key 7", "by w1");
+    look(&w[2], "key 77x", "by w2");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(nt_commit(&db, &w[i], &err), NTEE_OK);
+        assert_int_equal(w[i].looking, 0);
+        nt_keydir_publish(db.keydir, w[i].staged);
+        assert_string_equal(value_of("key 7"), i == 0 ? "by w0" : "by w1");
+        assert_null(nt_tree_check(nt_keydir_arena(db.keydir), w[i].staged->roots[NT_ROOT_KEYS]));
+        nt_write_end(&w[i]);
+    }
+    assert_string_equal(value_of("key 77x"), "by w2");
+    /* Nobody is left inside: what is retired from now on can be freed. */
+    look(&w[0], "key 8", "not committed");
+    nt_write_end(&w[0]);
+    nt_arena_usage before, after;
+    for (int i = 0; i < 2000; i++) {
+        if (i == 1000) nt_arena_measure(nt_keydir_arena(db.keydir), &before);
+        assert_int_equal(commit_one(NT_WIRE_PUT, "key 9", "again"), NTEE_OK);
+    }
+    nt_arena_measure(nt_keydir_arena(db.keydir), &after);
+    assert_int_equal(after.bytes, before.bytes);
+    close_db();
+}
+
 static void refused_additions_leave_the_image_as_it_was(void **state) {
     (void)state;
     nt_write w;
     static char big[70000];
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add(&w, NT_WIRE_PUT, "k", 1, "v", 1, &err), NTEE_OK);
     size_t len = w.image.len;
     assert_int_equal(nt_write_add(&w, NT_WIRE_PUT, "", 0, "v", 1, &err), NTEE_INVALID);
@@ -101,20 +144,20 @@ static void framed_batches_name_the_item_that_is_wrong(void **state) {
     nt_write w;
     for (int i = 0; i < 5; i++) assert_true(nt_wire_add_write(&framed, NT_WIRE_PUT, "key", 3, "value", 5));
     framed.data[3 * 16] = 77; /* item 3 has a type that there is not */
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add_framed(&w, framed.data, framed.len, &err), NTEE_INVALID);
     assert_int_equal(err.item, 3);
     nt_write_end(&w);
     framed.data[3 * 16] = NT_WIRE_PUT_IF_ABSENT;
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add_framed(&w, framed.data, framed.len, &err), NTEE_INVALID);
     assert_int_equal(err.item, 3);
     nt_write_end(&w);
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add_framed(&w, framed.data + 48, 16, &err), NTEE_OK);
     assert_int_equal(w.only_if, NT_WIRE_PUT_IF_ABSENT);
     nt_write_end(&w);
-    nt_write_begin(&w, 1);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add_framed(&w, framed.data, (size_t)NTEE_BATCH_MAX + 1, &err), NTEE_TOO_LARGE);
     assert_int_equal(w.count, 0);
     nt_write_end(&w);
@@ -170,7 +213,7 @@ static void conditions_see_staged_writes(void **state) {
     (void)state;
     nt_write w;
     open_db();
-    nt_write_begin(&w, db.source.seed);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add(&w, NT_WIRE_PUT, "a", 1, "1", 1, &err), NTEE_OK);
     assert_int_equal(nt_commit(&db, &w, &err), NTEE_OK);
     assert_non_null(w.staged);
@@ -187,7 +230,7 @@ static void effects_are_counted(void **state) {
     (void)state;
     nt_write w;
     open_db();
-    nt_write_begin(&w, db.source.seed);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_commit(&db, &w, &err), NTEE_OK);
     assert_null(w.staged);
     nt_write_add(&w, NT_WIRE_DELETE, "missing", 7, NULL, 0, &err);
@@ -297,6 +340,7 @@ static void marks_say_how_far_the_log_is_durable(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T_TEST(small_writes_need_no_memory_and_large_ones_move),
+        T_TEST(a_look_ahead_counts_only_until_somebody_else_has_written),
         T_TEST(refused_additions_leave_the_image_as_it_was),
         T_TEST(framed_batches_name_the_item_that_is_wrong),
         T_TEST(the_first_write_is_announced_once),

@@ -17,7 +17,7 @@ static void close_db(void) { assert_int_equal(nt_db_close(&db, 0, NULL, &err), N
 
 static void put(const char *key, const void *value, size_t len) {
     nt_write w;
-    nt_write_begin(&w, db.source.seed);
+    nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add(&w, NT_WIRE_PUT, key, strlen(key), value, len, &err), NTEE_OK);
     assert_int_equal(nt_commit(&db, &w, &err), NTEE_OK);
     nt_keydir_publish(db.keydir, w.staged);

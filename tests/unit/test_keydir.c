@@ -21,7 +21,7 @@ static int teardown(void **state) {
 static uint64_t apply(uint8_t kind, const char *key, uint64_t position) {
     nt_op op = {.kind = kind, .key = (const uint8_t *)key, .key_len = (uint16_t)strlen(key)};
     uint64_t old = 1;
-    assert_int_equal(nt_keydir_apply(keydir, &op, position, &old), 1);
+    assert_int_equal(nt_keydir_apply(keydir, &op, position, NULL, &old), 1);
     return old;
 }
 
@@ -191,7 +191,7 @@ static void short_memory_gives_no_turn_or_no_op(void **state) {
             refused++;
             continue;
         }
-        if (nt_keydir_apply(keydir, &op, (uint64_t)i * 8, &old)) {
+        if (nt_keydir_apply(keydir, &op, (uint64_t)i * 8, NULL, &old)) {
             nt_keydir_publish(keydir, nt_keydir_seal(keydir, 1, (uint64_t)i * 8 + 8));
             done++;
         } else {

@@ -19,7 +19,7 @@ static void close_db(void) { assert_int_equal(nt_db_close(&db, 0, NULL, &err), N
 static void put_many(int count, size_t value_len) {
     static char value[1 << 17];
     nt_write w;
-    nt_write_begin(&w, db.source.seed);
+    nt_write_begin(&w, &db);
     for (int i = 0; i < count; i++) {
         char key[16];
         snprintf(key, sizeof key, "key%06d", i);

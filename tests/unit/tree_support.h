@@ -270,9 +270,13 @@ static inline void world_free(world *w) {
 
 /* The key in memory of its own, so that reading past it is noticed by a sanitizer. */
 static inline void put(world *w, const uint8_t *key, size_t len, uint64_t value) {
+    static unsigned puts;
     uint8_t *exact = model_copy_bytes(key, len);
     uint64_t old, was = model_put(&w->model, key, len, value);
-    assert_int_equal(nt_tree_put(w->arena, &w->root, exact, len, value, &old), 1);
+    nt_way way;
+    memset(&way, 0x55, sizeof way); /* of another root: it must not be followed */
+    if (puts++ % 2) nt_tree_seek(w->arena, w->root, exact, len, &way);
+    assert_int_equal(nt_tree_put_on(w->arena, &w->root, puts % 3 ? &way : NULL, exact, len, value, &old), 1);
     assert_true(old == was);
     free(exact);
 }
