@@ -120,12 +120,16 @@ ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len,
     return NTEE_OK;
 }
 
-/* Appends a frame image that is complete but for its head. On success D1 holds for it. */
+/* Appends a frame image that is complete but for its head; a data frame's digest is in frame->digest. On
+ * success D1 holds for it. */
 static ntee_status append(nt_db *db, uint8_t *image, size_t size, nt_frame *frame,
                           ntee_error *err) {
     frame->number = db->number + 1;
     frame->durable = nt_db_durable(db);
-    nt_frame_seal(image, size, frame, db->salt, nt_log_tail(db->log));
+    if (frame->kind == NT_FRAME_DATA)
+        nt_frame_seal_digested(image, size, frame, db->salt, nt_log_tail(db->log));
+    else
+        nt_frame_seal(image, size, frame, db->salt, nt_log_tail(db->log));
     ntee_status status = nt_log_append(db->log, image, size, err);
     if (status != NTEE_OK) return status;
     db->number = frame->number;
@@ -165,16 +169,19 @@ ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
     return status;
 }
 
-/* Applies every record of the image to the keydir's turn. */
-static int stage(nt_db *db, nt_write *write, uint64_t position) {
-    const uint8_t *image = write->image.data;
+/* Numbers every record of the image and applies it to the keydir's turn. *digest is the frame's then. */
+static int stage(nt_db *db, nt_write *write, uint64_t position, uint64_t *digest) {
+    uint8_t *image = write->image.data;
     const nt_way *way = write->looking ? &write->way : NULL;
-    uint64_t at = NT_FRAME_HEAD_SIZE;
+    uint64_t at = NT_FRAME_HEAD_SIZE, sequence = db->sequence;
     write->effective = 0;
+    *digest = 0;
     while (at < write->image.len) {
         nt_op op;
         uint64_t old;
+        nt_record_number(image + at, ++sequence);
         uint64_t size = nt_record_decode(image + at, write->image.len - at, &op);
+        *digest = nt_frame_digest(image + at, *digest);
         if (!nt_keydir_apply(db->keydir, &op, position + at, way, &old)) return 0;
         write->effective += op.kind == NT_OP_PUT || old != NT_ENTRY_NONE;
         at += size;
@@ -208,10 +215,9 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
     uint64_t position = nt_db_end(db);
     if (size > NT_POSITION_LIMIT - position)
         return nt_fail(err, NTEE_FULL, "the log has reached its largest position, 2^48");
-    nt_frame_number_records(write->image.data, size, db->sequence + 1);
     if (!nt_keydir_begin(db->keydir))
         return nt_fail(err, NTEE_NOMEM, "no memory for the index");
-    int staged = stage(db, write, position);
+    int staged = stage(db, write, position, &frame.digest);
     stop_looking(write); /* now: a sync may have to be waited for */
     if (!staged) {
         nt_keydir_rollback(db->keydir);

@@ -362,7 +362,7 @@ static uint64_t head_check(const uint8_t *head, uint64_t salt, uint64_t offset) 
     return nt_hash64(covered, sizeof covered, 0);
 }
 
-static uint64_t digest_step(const uint8_t *record, uint64_t digest) {
+uint64_t nt_frame_digest(const uint8_t *record, uint64_t digest) {
     return nt_hash64(record, NT_RECORD_HEAD_SIZE, digest);
 }
 
@@ -372,7 +372,7 @@ static uint64_t body_digest(uint8_t kind, const uint8_t *body, uint64_t len) {
     uint64_t digest = 0;
     while (len > 0) {
         uint64_t size = nt_record_claimed_size(body, len);
-        digest = digest_step(body, digest);
+        digest = nt_frame_digest(body, digest);
         body += size;
         len -= size;
     }
@@ -380,9 +380,13 @@ static uint64_t body_digest(uint8_t kind, const uint8_t *body, uint64_t len) {
 }
 
 void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset) {
+    frame->digest = body_digest(frame->kind, image + NT_FRAME_HEAD_SIZE, size - NT_FRAME_HEAD_SIZE);
+    nt_frame_seal_digested(image, size, frame, salt, offset);
+}
+
+void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset) {
     frame->size = size;
     frame->body = image + NT_FRAME_HEAD_SIZE;
-    frame->digest = body_digest(frame->kind, frame->body, size - NT_FRAME_HEAD_SIZE);
     nt_store32(image + FRAME_WORDS, (uint32_t)(size / 8));
     image[FRAME_KIND] = frame->kind;
     image[FRAME_FLAGS] = frame->flags;
@@ -392,18 +396,6 @@ void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt
     nt_store64(image + FRAME_DIGEST, frame->digest);
     frame->check = head_check(image, salt, offset);
     nt_store64(image + FRAME_CHECK, frame->check);
-}
-
-uint64_t nt_frame_number_records(uint8_t *image, uint64_t size, uint64_t first) {
-    uint64_t at = NT_FRAME_HEAD_SIZE;
-    uint64_t count = 0;
-    while (at < size) {
-        uint64_t record_size = nt_record_claimed_size(image + at, size - at);
-        nt_record_number(image + at, first + count);
-        at += record_size;
-        count++;
-    }
-    return count;
 }
 
 void nt_frame_open_encode(uint8_t *image, nt_frame *frame, uint64_t new_salt, uint64_t previous_check,
@@ -459,7 +451,7 @@ static int records_ok(const uint8_t *body, uint64_t len, uint64_t expected) {
     while (len > 0) {
         uint64_t size = nt_record_decode(body, len, &op);
         if (size == 0) return 0;
-        digest = digest_step(body, digest);
+        digest = nt_frame_digest(body, digest);
         body += size;
         len -= size;
     }

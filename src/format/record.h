@@ -105,8 +105,11 @@ typedef struct nt_frame {
  * numbered. Fills the head from frame->kind, flags, number and durable; sets size, check, digest and body. */
 void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset);
 
-/* Numbers the records of a data frame's image from `first` on; returns how many there are. */
-uint64_t nt_frame_number_records(uint8_t *image, uint64_t size, uint64_t first);
+/* The same for a data frame whose digest is in frame->digest. */
+void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset);
+/* The digest of a data frame's records up to and with this one, which is numbered; `digest` is that of those
+ * before it, 0 where it is the first. */
+uint64_t nt_frame_digest(const uint8_t *record, uint64_t digest);
 
 /* Writes the whole image of an OPEN frame: NT_FRAME_OPEN_SIZE bytes, sealed with the new salt. Number and
  * durable are frame's; sets the rest of it. */
