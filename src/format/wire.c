@@ -179,7 +179,8 @@ enum {
     ENTRY_KIND = 2,
     ENTRY_ZERO = 3,
     ENTRY_VALUE_LEN = 4,
-    KEY_ENTRY_SIZE = 2, /* in pages of keys only */
+    ENTRY_SHIFT = 3,     /* NT_PAGE_ENTRY_SIZE */
+    KEY_ENTRY_SHIFT = 1, /* 2 bytes, in pages of keys only */
     BRACKETS = 2
 };
 
@@ -283,11 +284,11 @@ static const uint8_t *take(const uint8_t *region, uint64_t region_len, uint64_t 
 
 int nt_page_next(ntee_page *page, ntee_entry *entry) {
     int values = (page->flags & NTEE_PAGE_VALUES) != 0;
-    uint64_t entry_size = values ? NT_PAGE_ENTRY_SIZE : KEY_ENTRY_SIZE;
+    int shift = values ? ENTRY_SHIFT : KEY_ENTRY_SHIFT; /* no division: this is called for every key */
     uint64_t capacity = page->capacity & ~(uint64_t)7;
-    if (page->next >= page->count || page->next >= capacity / entry_size) return 0;
+    if (page->next >= page->count || page->next >= capacity >> shift) return 0;
     if (page->keys_len > capacity || page->values_len > capacity - page->keys_len) return 0;
-    const uint8_t *at = page->data + capacity - (page->next + 1) * entry_size;
+    const uint8_t *at = page->data + capacity - ((page->next + 1) << shift);
     *entry = (ntee_entry){.key_len = nt_load16(at + ENTRY_KEY_LEN)};
     entry->key = take(page->data, page->keys_len, &page->key_at, entry->key_len);
     if (entry->key == NULL) return 0;
