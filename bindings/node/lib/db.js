@@ -18,6 +18,7 @@ import { ScanIterator } from "./iterate.js";
 import { getOne, getOneSync, has, hasNow, getMany, getManySync, small } from "./reads.js";
 import { batchRequest, keyList, takeCount, takeStats, writeNothing } from "./requests.js";
 import { scanAll } from "./scan.js";
+import { addValue } from "./shapes.js";
 import { encodeValue } from "./values.js";
 import { writeOne, writeBatch, sync } from "./writes.js";
 
@@ -121,10 +122,8 @@ export class NteeDB {
     const handle = this.#live();
     if (ix !== undefined || ttlMs !== undefined) args.noIndexNoTtl(ix, ttlMs);
     const name = args.key(key);
-    const bytes = encodeValue(value);
     const slot = native.syncSlot();
-    slot.inputLength = 0;
-    wire.addWrite(slot, type, name, bytes);
+    addValue(slot, type, name, value, true);
     const status = handle.run(OP.WRITE, 0, slot);
     slot.trim();
     if (status === STATUS.OK) return slot.count;

@@ -11,7 +11,8 @@ import { own } from "./bytes.js";
 import { STATUS, atItem } from "./errors.js";
 import { raise } from "./jobs.js";
 import { Request } from "./slot.js";
-import { decodeValue, encodeValue } from "./values.js";
+import { addValue } from "./shapes.js";
+import { decodeValue } from "./values.js";
 
 /** @typedef {import('./slot.js').Slot} Slot */
 /** @typedef {import('./args.js').As} As */
@@ -105,7 +106,7 @@ export function batchRequest(items, typed) {
   for (let i = 0; i < length; i++) {
     try {
       const item = args.writeItem(list[i], typed);
-      if (item.put) wire.addWrite(request, wire.PUT, item.key, encodeValue(item.value));
+      if (item.put) addValue(request, wire.PUT, item.key, item.value, false);
       else wire.addWrite(request, wire.DELETE, item.key, "");
     } catch (error) {
       throw atItem(error, i);

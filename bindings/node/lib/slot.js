@@ -36,12 +36,17 @@ export function memory(size) {
   }
 }
 
+/** @param {Buffer} bytes */
+const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+
 /** A request in the making. */
 export class Request {
   /** @param {number} size */
   constructor(size) {
     this.inputLength = 0;
     this.input = memory(size);
+    /** The same memory, for whole words. */
+    this.view = viewOf(this.input);
   }
 
   /**
@@ -72,6 +77,7 @@ export class Request {
    */
   setInput(memory, length) {
     this.input = memory;
+    this.view = viewOf(memory);
     this.inputLength = length;
   }
 }
@@ -85,6 +91,7 @@ export class Slot extends Request {
   #views = [];
   #address;
   #homeInput;
+  #homeView;
   #homeOutput;
   #homeInputAt;
   #homeOutputAt;
@@ -104,6 +111,7 @@ export class Slot extends Request {
     this.outputAt = address(this.output);
     this.replyAt = address(this.reply);
     this.#homeInput = this.input;
+    this.#homeView = this.view;
     this.#homeInputAt = this.inputAt;
     this.#homeOutput = this.output;
     this.#homeOutputAt = this.outputAt;
@@ -143,10 +151,15 @@ export class Slot extends Request {
 
   /** Goes back to its own memory, where it had to take other. */
   trim() {
-    this.input = this.#homeInput;
-    this.inputAt = this.#homeInputAt;
-    this.output = this.#homeOutput;
-    this.outputAt = this.#homeOutputAt;
+    if (this.input !== this.#homeInput) {
+      this.input = this.#homeInput;
+      this.view = this.#homeView;
+      this.inputAt = this.#homeInputAt;
+    }
+    if (this.output !== this.#homeOutput) {
+      this.output = this.#homeOutput;
+      this.outputAt = this.#homeOutputAt;
+    }
   }
 
   get length() {

@@ -22,6 +22,8 @@ export const PUT_IF_ABSENT = 3;
 const WRITE_HEAD = 8;
 const BATCH_MAX = 1 << 30;
 const KEY_HEAD = 2;
+/** A value of 1 MiB of characters has at most so many bytes, escapes and all. */
+const VALUE_GROWTH = 8 << 20;
 
 /** Flags of a scan request. */
 const SCAN_HEAD = 32;
@@ -93,19 +95,33 @@ export function addWrite(slot, type, key, value) {
     if (at > 0 && size > BATCH_MAX) throw tooLarge(`the batch has over ${BATCH_MAX} bytes`);
     slot.needInput(size, at);
   }
-  const { input } = slot;
-  const keyLength = writeBytes(slot, at + WRITE_HEAD, key);
-  const valueAt = at + WRITE_HEAD + keyLength;
-  const valueLength = writeBytes(slot, valueAt, value);
-  input[at] = type;
-  input[at + 1] = 0;
-  input[at + 2] = keyLength;
-  input[at + 3] = keyLength >> 8;
-  input[at + 4] = valueLength;
-  input[at + 5] = valueLength >> 8;
-  input[at + 6] = valueLength >> 16;
-  input[at + 7] = valueLength >> 24;
-  slot.inputLength = valueAt + valueLength;
+  const valueAt = at + WRITE_HEAD + writeBytes(slot, at + WRITE_HEAD, key);
+  endWrite(slot, type, valueAt, valueAt + writeBytes(slot, valueAt, value));
+}
+
+/**
+ * The same in two steps, for a value of at most `most` bytes that the caller writes: this one writes the key,
+ * endWrite the head. Returns the value's place; -1 where the batch could become too large: addWrite knows.
+ * @param {Request} slot
+ * @param {Bytes} key
+ * @param {number} most less than 1 MiB; what takes more in the end has to make room for itself
+ */
+export function beginWrite(slot, key, most) {
+  const at = slot.inputLength;
+  const end = at + WRITE_HEAD + roomFor(key) + most;
+  if (end > slot.input.length) {
+    if (end > BATCH_MAX - VALUE_GROWTH) return -1;
+    slot.needInput(end, at);
+  }
+  return at + WRITE_HEAD + writeBytes(slot, at + WRITE_HEAD, key);
+}
+
+/** @param {Request} slot @param {number} type @param {number} valueAt @param {number} end the value's */
+export function endWrite(slot, type, valueAt, end) {
+  const { inputLength: at, view } = slot;
+  view.setUint32(at, type | ((valueAt - at - WRITE_HEAD) << 16), true);
+  view.setUint32(at + 4, end - valueAt, true);
+  slot.inputLength = end;
 }
 
 /** Appends a key to a list of keys: u16 length, key. @param {Request} slot @param {Bytes} key */
