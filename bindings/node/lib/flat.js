@@ -23,6 +23,8 @@ import { beginWrite, endWrite } from "./wire.js";
  * @typedef {(object: any, request: Request, type: number, key: Bytes, fresh: boolean) => string} Writer
  */
 
+const { getPrototypeOf, prototype: PLAIN } = Object;
+
 /** The longest number: a sign, 17 digits, a point, an exponent. */
 const NUMBER_MOST = 25;
 /** Larger texts are JSON.stringify's. */
@@ -59,10 +61,19 @@ function member(request, at, value, need) {
   if (typeof value === "string") {
     const { length } = value;
     if (length > SHORT) return longString(request, at, value, need);
-    const { input } = request;
+    const { input, view } = request;
     let odd = 0;
+    let i = 0;
     input[at++] = 0x22;
-    for (let i = 0; i < length; i++) {
+    for (; i + 4 <= length; i += 4) {
+      const a = value.charCodeAt(i);
+      const b = value.charCodeAt(i + 1);
+      const c = value.charCodeAt(i + 2);
+      const d = value.charCodeAt(i + 3);
+      odd |= a | b | c | d | ESCAPED[a & 127] | ESCAPED[b & 127] | ESCAPED[c & 127] | ESCAPED[d & 127];
+      view.setInt32(at + i, a | (b << 8) | (c << 16) | (d << 24), true);
+    }
+    for (; i < length; i++) {
       const code = value.charCodeAt(i);
       odd |= code | ESCAPED[code & 127];
       input[at + i] = code;
@@ -229,7 +240,9 @@ export function makeWriter(names, missed) {
     function Copy(${values}) { ${quoted.map((name, i) => `this[${name}] = v${i};`).join(" ")} }
     Copy.prototype = Object.freeze(Object.create(null));
     return (object, request, type, key, fresh) => {
-      if ("toJSON" in object) return JSON.stringify(object);
+      if (!(${quoted[0]} in object)) return JSON.stringify(object);
+      const prototype = getPrototypeOf(object);
+      if ((prototype !== PLAIN && prototype !== null) || "toJSON" in object) return JSON.stringify(object);
       let need = ${fixed}, more = 0;
       ${quoted
         .map(
@@ -253,6 +266,6 @@ export function makeWriter(names, missed) {
       endWrite(request, type, start, at + 1);
       return "";
     };`;
-  const helpers = { weigh, member, takeOver, beginWrite, endWrite, missed, names };
+  const helpers = { weigh, member, takeOver, beginWrite, endWrite, missed, names, getPrototypeOf, PLAIN };
   return new Function(...Object.keys(helpers), code)(...Object.values(helpers));
 }

@@ -94,8 +94,6 @@ function learn(names) {
  */
 function shapeOf(value) {
   if (ArrayBuffer.isView(value) || isProxy(value) || Array.isArray(value)) return null;
-  const prototype = getPrototypeOf(value);
-  if (prototype !== PLAIN && prototype !== null) return null;
   const names = namesOf(value);
   let shape = latest;
   if (shape === null || !shape.is(names)) {
