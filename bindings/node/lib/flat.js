@@ -5,7 +5,10 @@
  * ordered list of names). They are made by `new Function`, so that names are constants, reads are of known
  * places and literals are whole words.
  *
- * A writer gives what JSON.stringify gives, for every object whose own enumerable names are the shape's:
+ * A writer gives what JSON.stringify gives, for every object whose own enumerable names are the shape's and
+ * that is no proxy, array or boxed primitive:
+ *  F0. It knows nothing about objects with a toJSON, nor below any prototype but the usual two: others may
+ *      have a proxy among them, which can have a toJSON and deny it.
  *  F1. It reads each member once, in order, and writes nothing before all are read: a getter may use the
  *      store, and so the very same request.
  *  F2. What JSON.stringify would ask further (objects, functions and bigints may have a toJSON) ends the
@@ -19,8 +22,10 @@ import { beginWrite, endWrite } from "./wire.js";
 /** @typedef {string | Uint8Array} Bytes */
 
 /**
- * Appends a write of the object to the request: "" where it has, else the text to be written.
- * @typedef {(object: any, request: Request, type: number, key: Bytes, fresh: boolean) => string} Writer
+ * Appends a write of the object to the request, which is to have no other where it is `fresh`: "" where it
+ * has, else the text to be written; null where it has asked nothing, and knows nothing.
+ * @typedef {(object: any, request: Request, type: number, key: Bytes, fresh: boolean) => string | null}
+ *   Writer
  */
 
 const { getPrototypeOf, prototype: PLAIN } = Object;
@@ -101,41 +106,62 @@ function word(input, at, a, b, c, d) {
   return at + 4;
 }
 
-/** @param {Request} request @param {number} at @param {string} text @param {number} need */
+/**
+ * A string that is written by the runtime, and looked through where it stands.
+ * @param {Request} request @param {number} at @param {string} text @param {number} need
+ */
 function longString(request, at, text, need) {
-  const { input, view } = request;
   const { length } = text;
   const start = at + 1;
-  // As many bytes as characters: all are ASCII, or what is not shows below.
-  if (input.write(text, start) !== length) return anyString(request, at, text, need);
-  const end = start + length;
-  let odd = 0;
-  let i = start;
-  for (; i + 4 <= end; i += 4) {
-    // Four bytes at a time: the high bits tell of a quote, a backslash, one below 0x20 or above 0x7f.
-    const four = view.getInt32(i, true);
-    const quote = four ^ 0x22222222;
-    const slash = four ^ 0x5c5c5c5c;
-    odd |= ((quote - 0x01010101) & ~quote) | ((slash - 0x01010101) & ~slash);
-    odd |= ((four - 0x20202020) & ~four) | four;
+  let end = start + request.input.write(text, start);
+  // There is room for more bytes than characters, so what was cut has more, too.
+  if (end !== start + length) {
+    if (!text.isWellFormed()) return anyString(request, at, text, need);
+    reserve(request, at, length * 3 + need);
+    end = start + request.input.write(text, start);
   }
-  for (; i < end; i++) odd |= input[i] | ESCAPED[input[i] & 127];
-  if (odd & 0x80808080) return anyString(request, at, text, need);
-  input[at] = 0x22;
-  input[end] = 0x22;
+  if (hasEscapes(request, start, end)) return anyString(request, at, text, need);
+  request.input[at] = 0x22;
+  request.input[end] = 0x22;
   return end + 1;
 }
 
 /**
- * A string with escapes or beyond ASCII.
+ * Whether some of these bytes want an escape in JSON.
+ * @param {Request} request @param {number} start @param {number} end
+ */
+function hasEscapes({ input, view }, start, end) {
+  let odd = 0;
+  let i = start;
+  for (; i + 4 <= end; i += 4) {
+    // Four bytes at a time: a high bit tells of a quote, a backslash or one below 0x20.
+    const four = view.getInt32(i, true);
+    const quote = four ^ 0x22222222;
+    const slash = four ^ 0x5c5c5c5c;
+    odd |= ((quote - 0x01010101) & ~quote) | ((slash - 0x01010101) & ~slash) | ((four - 0x20202020) & ~four);
+  }
+  for (; i < end; i++) odd |= input[i] < 128 ? ESCAPED[input[i]] : 0;
+  return (odd & 0x80808080) !== 0;
+}
+
+/**
+ * A string with escapes, or a short one beyond ASCII.
  * @param {Request} request @param {number} at @param {string} text @param {number} need
  */
 function anyString(request, at, text, need) {
   const quoted = JSON.stringify(text);
-  const { inputLength } = request;
-  request.needInput(at + quoted.length * 3 + need, at);
-  request.inputLength = inputLength; // where this write begins, not what was kept
+  reserve(request, at, quoted.length * 3 + need);
   return at + request.writeText(at, quoted);
+}
+
+/**
+ * Makes room for `more` bytes at `at`, in the middle of a write.
+ * @param {Request} request @param {number} at @param {number} more
+ */
+function reserve(request, at, more) {
+  const { inputLength } = request;
+  request.needInput(at + more, at);
+  request.inputLength = inputLength; // where this write begins, not what was kept
 }
 
 /** @param {Buffer} input @param {number} at @param {number} value */
@@ -227,8 +253,8 @@ function literalCode(literal, from) {
 /**
  * The writer of a shape.
  * @param {readonly string[]} names that fit
- * @param {(much: boolean) => void} missed is told of each object that was left to JSON.stringify; `much`: at a
- *   price
+ * @param {(much: boolean) => void} missed is told of each object that was left to JSON.stringify; `much`:
+ *   after work that was for nothing
  * @returns {Writer}
  */
 export function makeWriter(names, missed) {
@@ -240,9 +266,9 @@ export function makeWriter(names, missed) {
     function Copy(${values}) { ${quoted.map((name, i) => `this[${name}] = v${i};`).join(" ")} }
     Copy.prototype = Object.freeze(Object.create(null));
     return (object, request, type, key, fresh) => {
-      if (!(${quoted[0]} in object)) return JSON.stringify(object);
+      if (!(${quoted[0]} in object)) return null; // it is: this lets the next line cost nothing
       const prototype = getPrototypeOf(object);
-      if ((prototype !== PLAIN && prototype !== null) || "toJSON" in object) return JSON.stringify(object);
+      if ((prototype !== PLAIN && prototype !== null) || "toJSON" in object) return null;
       let need = ${fixed}, more = 0;
       ${quoted
         .map(

@@ -23,7 +23,10 @@ const CANDIDATES_MOST = 8;
 /** A shape is worth a writer when it comes for this time. */
 const SEEN_OFTEN = 4;
 /** So many strangers in a row, and no more is learned. */
-const STRANGERS_MOST = 2000;
+const STRANGERS_MOST = 500;
+/** After so many objects without a shape in a row, only one of a few is looked at: looking costs, too. */
+const PATIENCE = 64;
+const LOOK_AT = 16;
 
 /** A writer that leaves objects to JSON.stringify too often is given up: what it starts with and can save. */
 const CREDIT = 64;
@@ -61,17 +64,20 @@ const shapes = [];
 let latest = null;
 let learning = mayGenerate;
 let strangers = 0;
+/** Objects since the last that had a shape. */
+let without = 0;
 /** @type {{names: string[], seen: number}[]} */
 const candidates = [];
 
-/** @param {string[]} names of an object that has no shape */
-function learn(names) {
+/** @param {object} value that has no shape @param {string[]} names its own */
+function learn(value, names) {
   const known = candidates.findIndex(
     (one) => one.names.length === names.length && one.names.every((name, i) => name === names[i]),
   );
   if (known < 0) {
     if (++strangers > STRANGERS_MOST) learning = false;
-    if (!fits(names)) return;
+    const prototype = getPrototypeOf(value);
+    if ((prototype !== PLAIN && prototype !== null) || !fits(names)) return;
     if (candidates.length === CANDIDATES_MOST) candidates.shift();
     candidates.push({ names, seen: 1 });
   } else if (++candidates[known].seen >= SEEN_OFTEN) {
@@ -84,30 +90,30 @@ function learn(names) {
 }
 
 /**
- * The shape of an object, where a writer can be right about it. Nothing here can be seen by the object.
- *
- * Not for a proxy, whose traps see every question. Not for what JSON.stringify or we take for something else
- * than an object: arrays, boxed primitives, bytes. Not below any prototype but the usual two: others may have
- * a proxy among them, which can have a toJSON and deny it.
+ * The shape of an object that a writer can be right about. Nothing here can be seen by the object: so not of
+ * a proxy, whose traps see every question. Nor of what JSON.stringify or we take for something else than an
+ * object: arrays, boxed primitives, bytes.
  * @param {object} value
  * @returns {Shape | null}
  */
 function shapeOf(value) {
   if (ArrayBuffer.isView(value) || isProxy(value) || Array.isArray(value)) return null;
+  if (++without > PATIENCE && without % LOOK_AT !== 0) return null;
   const names = namesOf(value);
-  let shape = latest;
-  if (shape === null || !shape.is(names)) {
-    shape = null;
-    for (const one of shapes) {
-      if (one.is(names)) {
-        shape = latest = one;
-        break;
-      }
-    }
-  }
+  const shape = latest !== null && latest.is(names) ? latest : find(names);
   if (isBoxedPrimitive(value) || isAnyArrayBuffer(value)) return null;
-  if (shape === null && learning) learn(names);
+  if (shape === null && learning) learn(value, names);
   return shape;
+}
+
+/** @param {string[]} names */
+function find(names) {
+  for (const shape of shapes) {
+    if (!shape.is(names)) continue;
+    latest = shape;
+    return shape;
+  }
+  return null;
 }
 
 /**
@@ -117,21 +123,19 @@ function shapeOf(value) {
  * @param {boolean} fresh
  */
 export function addValue(request, type, key, value, fresh) {
-  let bytes;
-  if (typeof value === "object" && value !== null && (learning || latest !== null)) {
-    const shape = shapeOf(value);
-    if (shape !== null && shape.write !== null) {
-      bytes = shape.write(value, request, type, key, fresh);
-      if (bytes === "") {
-        if (shape.credit < CREDIT_MOST) shape.credit++;
-        return;
-      }
-    } else {
-      bytes = encodeValue(value);
+  const worth = typeof value === "object" && value !== null && (learning || latest !== null);
+  const shape = worth ? shapeOf(value) : null;
+  /** @type {Bytes | null} */
+  let bytes = null;
+  if (shape !== null && shape.write !== null) {
+    bytes = shape.write(value, request, type, key, fresh);
+    if (bytes === "") {
+      without = 0;
+      if (shape.credit < CREDIT_MOST) shape.credit++;
+      return;
     }
-  } else {
-    bytes = encodeValue(value);
   }
+  bytes ??= encodeValue(value);
   if (fresh) request.inputLength = 0;
   addWrite(request, type, key, bytes);
 }

@@ -82,16 +82,18 @@ test("a flat object that comes often is written without JSON.stringify, an odd o
   assert.ok(!direct(Object.assign(new Date(0), record())));
 });
 
-test("names that are more than plain text have no writer", () => {
+test("names that are more than plain text have no writer", async () => {
   const unfit = ["__proto__", "toJSON", "rawJSON", "é", 'q"', "b\\s", "\n", "\u007f", "n".repeat(3000)];
   const make = (name) => Object.defineProperty({ b: 1 }, name, { value: 2, enumerable: true });
   for (const name of unfit) {
+    await afresh();
     teach(null, () => make(name));
     assert.ok(!direct(make(name)), name.slice(0, 20));
     assert.equal(written(make(name)).toString(), stringify(make(name)));
   }
   for (const [count, fits] of [[64, true], [65, false]]) {
     const many = () => Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, i]));
+    await afresh();
     teach(null, many);
     assert.equal(direct(many()), fits);
   }
@@ -101,9 +103,10 @@ test("shapes that take turns stay fast; strangers without end are given up", () 
   const make = (i) => ({ [`first${i}`]: 1, both: 2 });
   for (let i = 0; i < 20; i++) teach(null, () => make(i));
   for (let i = 0; i < 20; i++) assert.ok(direct(make(i)));
-  for (let i = 100; i < 5000; i++) written(make(i));
+  for (let i = 100; i < 20000; i++) written(make(i));
+  for (let i = 0; i < 20; i++) written(make(0)); // of strangers in a row, not every one is looked at
   for (let i = 0; i < 20; i++) assert.ok(direct(make(i)));
-  teach(null, () => make(50));
+  for (let i = 0; i < 100; i++) teach(null, () => make(50));
   assert.ok(!direct(make(50)));
 });
 
@@ -150,6 +153,12 @@ test("any room is enough: a request grows, and what is in it stays", () => {
       const value = { a, b: a };
       assert.equal(written(value, { size, before: size % 50 }).toString(), stringify(value));
       assert.equal(written(value, { size, key: "ké".repeat(1 + (size % 30)) }).toString(), stringify(value));
+    }
+  }
+  for (const unit of ["\u20ac", "\u00e9", "\ud83d\ude00", "x\u00e9"]) {
+    const value = { a: unit.repeat(49), b: unit.repeat(60) };
+    for (let size = 0; size < 1000; size++) {
+      assert.equal(written(value, { size, before: size % 8 }).toString(), stringify(value));
     }
   }
   for (const length of [1 << 19, (1 << 20) - 100, 1 << 20, 3 << 20]) {
@@ -262,6 +271,8 @@ const ODD = {
         return void log.push("toJSON");
       },
     }),
+  "toJSON that gives nothing": (log) =>
+    Object.defineProperty(flat(), "toJSON", { value: (key) => void log.push(key), enumerable: false }),
   "toJSON that is no function": () => flat({ toJSON: 5 }),
   "toJSON of a class": (log) =>
     Object.assign(

@@ -218,6 +218,45 @@ test("an array that its own items change while it is read is taken as long as it
   assert.deepEqual(await db.prefixScan("shrink"), []);
 });
 
+test("what an item has is asked once, in its own order", async () => {
+  const own = NteeDB.open(freshDir());
+  const log = [];
+  const item = (given) =>
+    new Proxy(given, {
+      ownKeys: (target) => {
+        log.push("names");
+        return Reflect.ownKeys(target);
+      },
+      get: (target, name) => {
+        log.push(name);
+        return target[name];
+      },
+    });
+  const cases = [
+    [{ key: "k", value: 1 }, "names key value"],
+    [{ value: 2, key: "k" }, "names value key"],
+    [{ key: "k", value: 3, ix: null }, "names key value ix"],
+    [Object.assign(new (class {})(), { key: "k", value: 4 }), "names key value"],
+  ];
+  for (const [given, wanted] of cases) {
+    log.length = 0;
+    await own.putMany([item(given)]);
+    assert.equal(log.join(" "), wanted);
+    assert.equal(own.getSync("k"), given.value);
+    log.length = 0;
+    await own.batch([item({ type: "put", ...given })]);
+    assert.equal(log.join(" "), wanted.replace("names", "names type"));
+  }
+  log.length = 0;
+  await assert.rejects(own.batch([item({ type: "no", key: "k", value: 1 })]), /item 0: the type of an item/);
+  assert.equal(log.join(" "), "names type key value");
+  await own.batch([item({ type: "del", key: "k" })]);
+  assert.equal(own.getSync("k"), null);
+  // What is inherited is no part of an item.
+  await assert.rejects(own.putMany([Object.create({ key: "k", value: 1 })]), (error) => error.item === 0);
+  own.drop();
+});
+
 test("200,000 items in one batch", async () => {
   const own = NteeDB.open(freshDir());
   const items = Array.from({ length: 200000 }, (_, i) => ({
