@@ -113,7 +113,33 @@ test("shapes that take turns stay fast; strangers without end are given up", () 
 test("a shape whose objects are seldom flat is given up", () => {
   teach(NAMES, flat);
   for (let i = 0; i < 200; i++) written(flat({ b: {} }));
-  assert.ok(!direct(flat()));
+  for (let i = 0; i < 100; i++) assert.ok(!direct(flat()));
+});
+
+test("of many strangers in a row only some are looked at, and one that is known ends that", () => {
+  teach(NAMES, flat);
+  for (let i = 0; i < 100; i++) written({ [`stranger${i}`]: 1 });
+  const found = Array.from({ length: 40 }, () => direct(flat()));
+  const first = found.indexOf(true);
+  assert.ok(first > 0 && first < 16, `${first}`);
+  assert.ok(found.slice(first).every(Boolean));
+});
+
+test("a batch of nearly 1 GiB is still measured to the byte", () => {
+  teach(NAMES, flat);
+  const most = 2 ** 30;
+  const size = HEAD + stringify(flat()).length; // and the key, which is taken for 3 bytes
+  const request = (inputLength) => ({
+    inputLength,
+    input: { length: inputLength },
+    needInput() {
+      throw new Error("room is asked for");
+    },
+  });
+  const add = (left) => () => addValue(request(most - left), 1, "k", flat(), false);
+  assert.throws(add(size + 3), /room is asked for/);
+  assert.throws(add(size + 2), { code: "NTEE_TOO_LARGE" });
+  assert.throws(add(9 << 20), /room is asked for/);
 });
 
 test("numbers have the digits that they have in JSON", () => {
