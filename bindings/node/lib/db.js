@@ -18,7 +18,7 @@ import { ScanIterator } from "./iterate.js";
 import { getOne, getOneSync, has, hasNow, getMany, getManySync, small } from "./reads.js";
 import { batchRequest, keyList, takeCount, takeStats, writeNothing } from "./requests.js";
 import { scanAll } from "./scan.js";
-import { addValue } from "./shapes.js";
+import { addValue } from "./writers.js";
 import { encodeValue } from "./values.js";
 import { writeOne, writeBatch, sync } from "./writes.js";
 

@@ -11,7 +11,7 @@ import { own } from "./bytes.js";
 import { STATUS, atItem } from "./errors.js";
 import { raise } from "./jobs.js";
 import { Request } from "./slot.js";
-import { addValue } from "./shapes.js";
+import { addValue } from "./writers.js";
 import { decodeValue } from "./values.js";
 
 /** @typedef {import('./slot.js').Slot} Slot */

@@ -10,7 +10,7 @@ import { freshDir, gcUntil, LONG, random, run, seed } from "./support.js";
 /** Forgets what was learned, so that a test does not depend on those before it. */
 let addValue;
 let lives = 0;
-const afresh = async () => ({ addValue } = await import(`../lib/shapes.js?${lives++}`));
+const afresh = async () => ({ addValue } = await import(`../lib/writers.js?${lives++}`));
 beforeEach(afresh);
 
 const HEAD = 8;

@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * shapes: which objects have a writer of their own (flat.js), and how a request gets its values.
+ * writers: which objects have a writer of their own (flat.js), and how a request gets its values.
  *
  * Shapes are learned from the objects that come by: one that is seen a few times gets a writer. Their number
  * is bounded, and so are the attempts to learn; of users' objects only names are kept.
