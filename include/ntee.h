@@ -364,9 +364,18 @@ NTEE_API ntee_status ntee_sync(ntee *db);
  *   NTEE_OP_COUNT      a scan request, framed     -              count
  *   NTEE_OP_STATS      -                          3 u64          records, main_bytes, blob_bytes
  *   NTEE_OP_SYNC       -                          -              -
+ *   NTEE_OP_SHAPE      names, framed              -              count: the shape's number, 0 = full
+ *   NTEE_OP_FIELDS     JSON texts, commas between fields, framed count: texts; length: bytes of in
  *
  * Where `out` is too small: NTEE_SHORT_BUFFER with reply->needed. A scan number is only good for this
  * handle; the open ones are closed with it.
+ *
+ * Shapes spare a binding the parsing of flat JSON objects. NTEE_OP_SHAPE tells the handle the member names
+ * of such objects, in order (at most 16 shapes); an object that fits one is then taken apart into fields of
+ * 8 bytes, one a member: its number as a double, or where its string lies. NTEE_OP_GET with NTEE_FIELDS puts
+ * them behind the value and the shape's number into reply->count (0: none fits; then parse the text).
+ * NTEE_OP_FIELDS does it for the values of a page: it takes texts from the front of `in`, at most 16 KiB of
+ * them or a single longer one, and is called again for the rest. It reads nothing but `in`.
  */
 enum {
     NTEE_OP_GET = 1,
@@ -378,14 +387,19 @@ enum {
     NTEE_OP_SCAN_CLOSE = 7,
     NTEE_OP_COUNT = 8,
     NTEE_OP_STATS = 9,
-    NTEE_OP_SYNC = 10
+    NTEE_OP_SYNC = 10,
+    NTEE_OP_SHAPE = 11,
+    NTEE_OP_FIELDS = 12
 };
 
-enum { NTEE_AT_HAND = 1 };
+enum {
+    NTEE_AT_HAND = 1,
+    NTEE_FIELDS = 2 /* NTEE_OP_GET only */
+};
 
 /* 8-byte aligned; the offsets are part of the ABI. */
 typedef struct ntee_reply {
-    uint64_t length;     /*  0: bytes in out (GET) */
+    uint64_t length;     /*  0: bytes of the value in out (GET) */
     uint64_t needed;     /*  8: with NTEE_SHORT_BUFFER and NTEE_WOULD_BLOCK: a size that will do */
     uint64_t count;      /* 16 */
     uint64_t keys_len;   /* 24 */

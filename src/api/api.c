@@ -93,6 +93,7 @@ static ntee_status finish(struct ntee *db, int destroy, ntee_error *err) {
     if (status != NTEE_OK) return status;
     nt_background_stop(&db->background);
     nt_handle_end_scans(db);
+    nt_shapes_free(&db->shapes);
     status = nt_db_close(&db->db, atomic_load(&db->writer.failed), destroy ? db->path : NULL, err);
     nt_table_remove(db); /* now: as long as there is a lock, a forked child has to let go of it */
     nt_writer_destroy(&db->writer);

@@ -6,6 +6,7 @@
 
 #include "api/background.h"
 #include "api/monitor.h"
+#include "api/shapes.h"
 #include "api/writer.h"
 #include "engine/db.h"
 #include "engine/scan.h"
@@ -27,6 +28,7 @@ struct ntee {
     pthread_mutex_t scans_mutex;
     nt_scan_slot *scans;
     uint32_t scan_count;
+    nt_shapes shapes; /* what ntee_run takes objects apart by */
     struct ntee *next; /* in the table */
     struct ntee *previous;
 };

@@ -16,6 +16,7 @@ typedef struct call {
     void *out;
     size_t out_cap;
     int at_hand;
+    int fields;
     ntee_reply *reply;
 } call;
 
@@ -25,6 +26,15 @@ static ntee_status would_block(ntee_error *err) {
 
 /* ---- One key, several keys, writes ---- */
 
+/* Puts the fields of the object in `out` behind it, where it fits a shape and there is room. */
+static void add_fields(const call *c, size_t len) {
+    size_t place = (size_t)nt_align8(len), text_len = 0;
+    if (len > NT_SHAPES_TEXT || place > c->out_cap || c->out_cap - place < NT_SHAPES_ROOM) return;
+    uint8_t *text = c->out;
+    uint32_t number = nt_shapes_match(&c->db->shapes, text, len, 0, text + place, &text_len);
+    if (text_len == len) c->reply->count = number; /* else white space is behind it */
+}
+
 static ntee_status run_get(const call *c, ntee_error *err) {
     size_t len = 0;
     ntee_kind kind = NTEE_BINARY;
@@ -33,6 +43,7 @@ static ntee_status run_get(const call *c, ntee_error *err) {
     c->reply->length = len;
     c->reply->needed = len;
     c->reply->kind = (uint32_t)kind;
+    if (c->fields && status == NTEE_OK && kind == NTEE_OBJECT) add_fields(c, len);
     return status;
 }
 
@@ -222,6 +233,25 @@ static ntee_status run_sync(const call *c, ntee_error *err) {
     return nt_handle_sync(c->db, err);
 }
 
+/* ---- Shapes ---- */
+
+static ntee_status run_shape(const call *c, ntee_error *err) {
+    uint32_t number = 0;
+    ntee_status status = nt_shapes_add(&c->db->shapes, c->in, c->in_len, &number, err);
+    if (status == NTEE_OK) c->reply->count = number;
+    return status;
+}
+
+static ntee_status run_fields(const call *c, ntee_error *err) {
+    nt_shapes_done done;
+    c->reply->needed = NT_FIELD_SIZE + NT_SHAPES_ROOM;
+    ntee_status status = nt_shapes_take(&c->db->shapes, c->in, c->in_len, c->out, c->out_cap, &done, err);
+    if (status != NTEE_OK) return status;
+    c->reply->count = done.texts;
+    c->reply->length = done.used;
+    return NTEE_OK;
+}
+
 static ntee_status dispatch(const call *c, uint32_t op, ntee_error *err) {
     switch (op) {
     case NTEE_OP_GET: return run_get(c, err);
@@ -234,6 +264,8 @@ static ntee_status dispatch(const call *c, uint32_t op, ntee_error *err) {
     case NTEE_OP_COUNT: return run_count(c, err);
     case NTEE_OP_STATS: return run_stats(c, err);
     case NTEE_OP_SYNC: return run_sync(c, err);
+    case NTEE_OP_SHAPE: return run_shape(c, err);
+    case NTEE_OP_FIELDS: return run_fields(c, err);
     default: return nt_fail(err, NTEE_INVALID, "unknown operation %u", op);
     }
 }
@@ -244,10 +276,12 @@ ntee_status ntee_run(ntee *db, uint32_t op, uint32_t flags, const void *in, size
     ntee_error *err = &reply->error;
     memset(reply, 0, offsetof(ntee_reply, error));
     err->status = NTEE_OK;
-    call c = {db, in ? in : "", in_len, out, out_cap, (flags & NTEE_AT_HAND) != 0, reply};
+    call c = {db, in ? in : "", in_len, out, out_cap, (flags & NTEE_AT_HAND) != 0,
+              (flags & NTEE_FIELDS) != 0, reply};
     ntee_status status = nt_handle_check(db, err);
     if (status != NTEE_OK) return status;
-    if ((!in && in_len) || (!out && out_cap) || (flags & ~(uint32_t)NTEE_AT_HAND))
+    if ((!in && in_len) || (!out && out_cap) || (flags & ~(uint32_t)(NTEE_AT_HAND | NTEE_FIELDS)) ||
+        (c.fields && op != NTEE_OP_GET))
         return nt_fail(err, NTEE_INVALID, "a buffer is NULL or a flag is unknown");
     return dispatch(&c, op, err);
 }

@@ -177,13 +177,13 @@ static inline const uint8_t *skip_scalar(const uint8_t *at, const uint8_t *end) 
 
 /*
  * Behind a value: closes what ends here, and steps over the comma (and the next member's name) to where the
- * next value begins. The end of the text where no value follows; NULL where the text is wrong.
+ * next value begins. At depth 0 no value follows: the place behind the outermost one. NULL where the text is
+ * wrong.
  */
 static inline const uint8_t *skip_to_value(const uint8_t *at, const uint8_t *end, nest *n) {
-    for (;;) {
+    while (n->depth > 0) {
         at = skip_space(at, end);
-        if (at == end) return n->depth == 0 ? at : NULL;
-        if (n->depth == 0) return NULL;
+        if (at == end) return NULL;
         int in_object = nest_in_object(n);
         if (*at == ',') {
             return in_object ? skip_name(at + 1, end) : at + 1;
@@ -192,13 +192,15 @@ static inline const uint8_t *skip_to_value(const uint8_t *at, const uint8_t *end
         n->depth--;
         at++;
     }
+    return at;
 }
 
 /*
- * One round a value: either it is complete within the round, or it opens an array or object that is not
- * empty, and the next round takes its first value.
+ * The text at *place, which is then behind it. One round a value: either it is complete within the round, or
+ * it opens an array or object that is not empty, and the next round takes its first value.
  */
-static nt_json check(const uint8_t *at, const uint8_t *end, nest *n) {
+static nt_json check(const uint8_t **place, const uint8_t *end, nest *n) {
+    const uint8_t *at = *place;
     for (;;) {
         at = skip_space(at, end);
         if (at == end) return NT_JSON_NOT;
@@ -219,11 +221,13 @@ static nt_json check(const uint8_t *at, const uint8_t *end, nest *n) {
         }
         at = skip_to_value(at, end, n);
         if (at == NULL) return NT_JSON_NOT;
-        if (n->depth == 0) return NT_JSON_OTHER;
+        if (n->depth == 0) break;
     }
+    *place = skip_space(at, end);
+    return NT_JSON_OTHER;
 }
 
-nt_json nt_json_check(const uint8_t *text, size_t len) {
+nt_json nt_json_first(const uint8_t *text, size_t len, size_t *text_len) {
     nest n;
     if (len == 0) return NT_JSON_NOT;
     n.bits = n.inline_bits;
@@ -231,7 +235,16 @@ nt_json nt_json_check(const uint8_t *text, size_t len) {
     n.words = INLINE_WORDS;
     const uint8_t *end = text + len;
     const uint8_t *first = skip_space(text, end);
-    nt_json verdict = check(first, end, &n);
+    const uint8_t *at = first;
+    nt_json verdict = check(&at, end, &n);
     if (n.bits != n.inline_bits) nt_free(n.bits);
-    return verdict == NT_JSON_OTHER && *first == '{' ? NT_JSON_OBJECT : verdict;
+    if (verdict != NT_JSON_OTHER) return verdict;
+    *text_len = (size_t)(at - text);
+    return *first == '{' ? NT_JSON_OBJECT : NT_JSON_OTHER;
+}
+
+nt_json nt_json_check(const uint8_t *text, size_t len) {
+    size_t text_len = 0;
+    nt_json verdict = nt_json_first(text, len, &text_len);
+    return verdict == NT_JSON_NOMEM || text_len == len ? verdict : NT_JSON_NOT;
 }

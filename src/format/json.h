@@ -16,4 +16,8 @@ typedef enum nt_json {
  * allowed, a byte order mark is not, escapes may name lone surrogates, any nesting depth. */
 nt_json nt_json_check(const uint8_t *text, size_t len);
 
+/* The same for the text at the front of the bytes: sets *text_len to its length, white space on both sides
+ * included, where there is one. What follows it is not looked at. */
+nt_json nt_json_first(const uint8_t *text, size_t len, size_t *text_len);
+
 #endif

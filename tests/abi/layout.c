@@ -58,5 +58,6 @@ SIZE(ntee_stats_t, 72);
 _Static_assert(NTEE_OK == 0 && NTEE_NOT_FOUND == 1 && NTEE_CORRUPT == 7, "codes moved");
 _Static_assert(NTEE_SHORT_BUFFER == 17 && NTEE_WOULD_BLOCK == 18, "codes moved");
 _Static_assert(NTEE_OP_GET == 1 && NTEE_OP_SYNC == 10 && NTEE_AT_HAND == 1, "operations moved");
+_Static_assert(NTEE_OP_SHAPE == 11 && NTEE_OP_FIELDS == 12 && NTEE_FIELDS == 2, "operations moved");
 _Static_assert(NTEE_BINARY == 0 && NTEE_JSON == 1 && NTEE_OBJECT == 2, "kinds moved");
 _Static_assert(NTEE_COUNTER == 3 && NTEE_MISSING == 4, "kinds moved");

@@ -160,6 +160,10 @@ static nt_json check(const void *text, size_t len) {
     assert_non_null(exact);
     if (len > 0) memcpy(exact, text, len);
     nt_json got = nt_json_check(exact, len);
+    size_t first_len = 0;
+    nt_json first = nt_json_first(exact, len, &first_len);
+    assert_true(first_len <= len && (got == NT_JSON_NOT ? first_len < len || len == 0 : first == got));
+    if (first != NT_JSON_NOT) assert_int_equal(nt_json_check(exact, first_len), first);
     free(exact);
     return got;
 }

@@ -334,7 +334,7 @@ static void the_examples_of_the_document_are_golden(void **state) {
         if (!is_a_vector(bytes, example_bytes(at, bytes, sizeof bytes))) fail_msg("not golden: %.60s", at);
         count++;
     }
-    assert_int_equal(count, 11);
+    assert_int_equal(count, 13);
     free(document);
 }
 
