@@ -192,6 +192,9 @@ static inline const uint8_t *take_number(const uint8_t *at, const uint8_t *end, 
     if (at < end && (*at | 0x20) == 'e') {
         at = take_power(at + 1, end, &power);
         if (at == NULL) return NULL;
+    } else if (power == 0 && digits <= INT32_MAX && digits + !negative > 0) { /* not -0 */
+        put_field(field, NT_FIELD_INTEGER, negative ? 0u - (uint32_t)digits : (uint32_t)digits);
+        return at;
     }
     if (power < -POWER_MAX || power > POWER_MAX) return NULL;
     double number = power < 0 ? (double)digits / POWERS[-power] : (double)digits * POWERS[power];

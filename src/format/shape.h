@@ -18,12 +18,17 @@
 #define NT_SHAPE_BYTES 4096u /* bytes of names at most, their lengths included */
 
 /*
- * A field is 8 bytes. A number is its double. Everything else is a NaN, which no JSON number is: the high
- * word is NT_FIELD_STRING | length with the string's first byte (counted from `base`, see nt_shape_match) in
- * the low word, or NT_FIELD_CONSTANT | NT_FIELD_NULL, _TRUE or _FALSE with 0 there.
+ * A field is 8 bytes. A number is its double. Everything else is a NaN, which no JSON number is; the high
+ * word says what it is:
+ *   NT_FIELD_STRING | length               low word: the string's first byte, counted from nt_shape_match's
+ *                                          `base`
+ *   NT_FIELD_CONSTANT | NT_FIELD_NULL ...  low word: 0
+ *   NT_FIELD_INTEGER                       low word: an int32; a number written as digits alone that is one,
+ *                                          but for -0 (many readers have integers for less than doubles)
  */
 #define NT_FIELD_STRING 0xFFF80000u
 #define NT_FIELD_CONSTANT 0xFFF90000u
+#define NT_FIELD_INTEGER 0xFFFA0000u
 enum { NT_FIELD_NULL = 0, NT_FIELD_TRUE = 1, NT_FIELD_FALSE = 2 };
 #define NT_FIELD_SIZE 8u
 
