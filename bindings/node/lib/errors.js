@@ -33,6 +33,7 @@ export const STATUS = Object.freeze({
   NOT_FOUND: 1,
   TOO_LARGE: 3,
   EXISTS: 12,
+  CLOSED: 13,
   SHORT_BUFFER: 17,
   WOULD_BLOCK: 18,
 });

@@ -14,8 +14,9 @@
 
 import { resolve } from "node:path";
 import * as native from "./native.js";
-import { closed, NteeError } from "./errors.js";
+import { closed, NteeError, STATUS } from "./errors.js";
 import * as wire from "./wire.js";
+import { Shapes } from "./shapes.js";
 
 /** @typedef {import('./slot.js').Slot} Slot */
 
@@ -46,6 +47,7 @@ export class Handle {
     this.open = true;
     /** @type {import('./writes.js').WriteLane | null} the writes that wait for each other */
     this.lane = null;
+    this.shapes = new Shapes(this);
     let resolveClosed = () => {};
     let rejectClosed = (/** @type {unknown} */ _error) => {};
     /** @type {Promise<void>} */
@@ -67,6 +69,15 @@ export class Handle {
   run(op, flags, slot) {
     if (!this.open) throw closed();
     return native.run(this.#pointer, op, flags, slot);
+  }
+
+  /**
+   * A call about bytes that came from the store: good as long as the native store is there.
+   * @param {number} op @param {Slot} slot
+   * @returns {number} status
+   */
+  ask(op, slot) {
+    return this.#pointer === 0 ? STATUS.CLOSED : native.run(this.#pointer, op, 0, slot);
   }
 
   /**

@@ -181,7 +181,7 @@ export class ScanIterator {
   #take(page, low, high) {
     this.#setScan(low, high);
     this.#next = 0;
-    this.#entries = readPage(page, this.#options, this.#records, [], failed);
+    this.#entries = readPage(page, this.#options, this.#records, [], failed, this.#scan.handle.shapes);
   }
 }
 

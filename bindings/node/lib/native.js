@@ -31,8 +31,11 @@ export const OP = Object.freeze({
   COUNT: 8,
   STATS: 9,
   SYNC: 10,
+  SHAPE: 11,
+  FIELDS: 12,
 });
 export const AT_HAND = 1;
+export const FIELDS = 2;
 
 /** Flags of ntee_open. */
 const READ_ONLY = 1;
@@ -46,7 +49,7 @@ const SYNC_OUTPUT = 128 << 10;
 /** @typedef {(error: Error | null, status: number) => void} Callback */
 
 /** @param {ArrayBufferView} memory */
-const address = (memory) => Number(koffi.address(memory));
+export const address = (memory) => Number(koffi.address(memory));
 
 const RTLD_NOW = 2;
 

@@ -55,7 +55,7 @@ class GetJob extends Job {
 
   /** @param {Slot} slot @param {number} status @param {Call} call */
   finish(slot, status, call) {
-    const value = takeValue(slot, status, this.as);
+    const value = takeValue(slot, status, this.as, this.handle.shapes);
     if (value === undefined) call.again(native.OP.GET);
     else this.resolve(value);
   }
@@ -113,7 +113,7 @@ class GetGroup {
     const { jobs } = this;
     const page = wire.pageOf(slot);
     const values = jobs.every((job) => job.as === "json")
-      ? wire.readValues(page, "json", failed)
+      ? wire.readValues(page, "json", failed, this.handle.shapes)
       : wire.readEach(page, (i) => jobs[i].as, failed);
     for (let i = 0; i < jobs.length; i++) {
       if (values[i] instanceof Failed) jobs[i].reject(values[i].error);
@@ -173,9 +173,9 @@ export function getOne(db, handle, key, as) {
   if (gate.clear) {
     const slot = native.syncSlot();
     wire.writeKey(slot, key);
-    const status = handle.run(native.OP.GET, native.AT_HAND, slot);
+    const status = handle.run(native.OP.GET, native.AT_HAND | handle.shapes.flag, slot);
     if (status !== STATUS.WOULD_BLOCK && status !== STATUS.SHORT_BUFFER) {
-      return Promise.resolve(takeValue(slot, status, as));
+      return Promise.resolve(takeValue(slot, status, as, handle.shapes));
     }
   }
   return queued(new GetJob(db, handle, own(key), as));
@@ -186,7 +186,7 @@ export function getOneSync(handle, key, as) {
   const slot = native.syncSlot();
   for (;;) {
     wire.writeKey(slot, key);
-    const value = takeValue(slot, handle.run(native.OP.GET, 0, slot), as);
+    const value = takeValue(slot, handle.run(native.OP.GET, handle.shapes.flag, slot), as, handle.shapes);
     if (value === undefined) continue; // with more room
     slot.trim();
     return value;
@@ -219,12 +219,13 @@ export function getMany(db, handle, keys, as) {
     const slot = native.syncSlot();
     writeKeys(slot, keys);
     const status = handle.run(native.OP.GET_MANY, native.AT_HAND, slot);
-    const values = status === STATUS.WOULD_BLOCK ? undefined : takeValues(slot, status, as);
+    const values = status === STATUS.WOULD_BLOCK ? undefined : takeValues(slot, status, as, handle.shapes);
     slot.trim();
     if (values !== undefined) return Promise.resolve(values);
   }
   const write = (/** @type {Slot} */ slot) => writeKeys(slot, keys);
-  const read = (/** @type {Slot} */ slot, /** @type {number} */ status) => takeValues(slot, status, as);
+  const read = (/** @type {Slot} */ slot, /** @type {number} */ status) =>
+    takeValues(slot, status, as, handle.shapes);
   return queued(new CallJob(db, handle, native.OP.GET_MANY, write, read));
 }
 
@@ -233,7 +234,7 @@ export function getManySync(handle, keys, as) {
   const slot = native.syncSlot();
   writeKeys(slot, keys);
   for (;;) {
-    const values = takeValues(slot, handle.run(native.OP.GET_MANY, 0, slot), as);
+    const values = takeValues(slot, handle.run(native.OP.GET_MANY, 0, slot), as, handle.shapes);
     if (values === undefined) continue; // with more room
     slot.trim();
     return values;

@@ -12,20 +12,25 @@ import { STATUS, atItem } from "./errors.js";
 import { raise } from "./jobs.js";
 import { Request } from "./slot.js";
 import { addValue } from "./writers.js";
-import { decodeValue } from "./values.js";
+import { KIND, decodeValue } from "./values.js";
 
 /** @typedef {import('./slot.js').Slot} Slot */
 /** @typedef {import('./args.js').As} As */
+/** @typedef {import('./shapes.js').Shapes} Shapes */
 
 /** The longest result that a call can have: what a Buffer can hold everywhere. */
 const RESULT_MOST = 4294967296;
 
 /**
  * Takes the answer to GET that is in a slot. undefined: it needs more room, which it now has.
- * @param {Slot} slot @param {number} status @param {As} as
+ * @param {Slot} slot @param {number} status @param {As} as @param {Shapes} shapes
  */
-export function takeValue(slot, status, as) {
-  if (status === STATUS.OK) return decodeValue(slot.output, 0, slot.length, slot.kind, as);
+export function takeValue(slot, status, as, shapes) {
+  if (status === STATUS.OK) {
+    const { kind } = slot;
+    if (as === "json" && kind === KIND.OBJECT) return shapes.value(slot);
+    return decodeValue(slot.output, 0, slot.length, kind, as);
+  }
   if (status === STATUS.NOT_FOUND) return null;
   if (status !== STATUS.SHORT_BUFFER) throw native.failure(status, slot);
   makeRoom(slot);
@@ -66,9 +71,9 @@ export function takeStats(slot, status) {
   return { records: figure(0), mainBytes: figure(8), blobBytes: figure(16) };
 }
 
-/** @param {Slot} slot @param {number} status @param {As} as */
-export function takeValues(slot, status, as) {
-  if (status === STATUS.OK) return wire.readValues(wire.pageOf(slot), as, raise);
+/** @param {Slot} slot @param {number} status @param {As} as @param {Shapes} shapes */
+export function takeValues(slot, status, as, shapes) {
+  if (status === STATUS.OK) return wire.readValues(wire.pageOf(slot), as, raise, shapes);
   if (status !== STATUS.SHORT_BUFFER) throw native.failure(status, slot);
   makeRoom(slot);
   return undefined;

@@ -37,13 +37,15 @@ const givePage = (page) => {
  * @param {boolean} records
  * @param {any[]} into
  * @param {(error: unknown) => any} onError gives what stands for an entry whose value cannot be given
+ * @param {import('./shapes.js').Shapes} shapes of the store that the page is from
  */
-export function readPage(page, options, records, into, onError) {
+export function readPage(page, options, records, into, onError, shapes) {
   if (!records) return wire.readKeyPage(page, into);
   const keys = wire.readRecordKeys(page);
-  const values = wire.readValues(page, options.as, onError);
+  const values = wire.readValues(page, options.as, onError, shapes);
+  let next = wire.reserve(into, keys.length);
   for (let i = 0; i < keys.length; i++) {
-    into.push(values[i] instanceof Failed ? values[i] : { key: keys[i], value: values[i] });
+    into[next++] = values[i] instanceof Failed ? values[i] : { key: keys[i], value: values[i] };
   }
   return into;
 }
@@ -97,7 +99,7 @@ class ScanJob extends Job {
       wire.writeScanNumber(slot, this.#low, this.#high);
       call.again(native.OP.SCAN_NEXT);
     }
-    readPage(page, this.options, this.records, this.#results, raise);
+    readPage(page, this.options, this.records, this.#results, raise, this.handle.shapes);
     givePage(page.memory);
     if (!more) this.resolve(this.#results);
   }
@@ -174,7 +176,7 @@ export function scanAll(db, handle, range, options, records) {
     const status = handle.run(native.OP.SCAN, native.AT_HAND, slot);
     slot.trim();
     if (status === STATUS.OK) {
-      return Promise.resolve(readPage(wire.pageOf(slot), options, records, [], raise));
+      return Promise.resolve(readPage(wire.pageOf(slot), options, records, [], raise, handle.shapes));
     }
     if (status !== STATUS.WOULD_BLOCK && status !== STATUS.SHORT_BUFFER) throw native.failure(status, slot);
     size = slot.needed;

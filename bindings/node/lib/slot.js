@@ -162,6 +162,15 @@ export class Slot extends Request {
     }
   }
 
+  /**
+   * Has the call read its request from other memory, until setInput.
+   * @param {number} at its address @param {number} length
+   */
+  borrowInput(at, length) {
+    this.inputAt = at;
+    this.inputLength = length;
+  }
+
   get length() {
     return this.words[LENGTH] + this.words[LENGTH + 1] * TWO_32;
   }

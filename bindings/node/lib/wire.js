@@ -208,6 +208,19 @@ function decodeKey(memory, start, end) {
   return isWhole(text, memory, start, end) ? text : copy(memory, start, end);
 }
 
+/** Arrays that are made longer than this at once become slow. */
+const MOST_RESERVED = 1 << 24;
+
+/**
+ * Makes room for `count` more items of a list, which are then set one by one.
+ * @param {any[]} list @param {number} count
+ */
+export function reserve(list, count) {
+  const { length } = list;
+  if (length + count <= MOST_RESERVED) list.length = length + count;
+  return length;
+}
+
 /**
  * The keys of a page, appended to `keys`.
  * @param {Page} page
@@ -215,27 +228,33 @@ function decodeKey(memory, start, end) {
  * @param {(string | Buffer)[]} keys
  */
 function readKeys(page, entrySize, keys) {
-  const { memory, count } = page;
-  let entry = firstEntry(page, entrySize);
+  const { memory, count, keysLength } = page;
+  const lengths = new Uint16Array(memory.buffer, memory.byteOffset, memory.length >> 1);
+  const step = entrySize >> 1;
+  let entry = firstEntry(page, entrySize) >> 1;
   let at = 0;
+  let next = reserve(keys, count);
+  const end = next + count;
   if (!(page.flags & PAGE_KEYS_ASCII)) {
-    for (let i = 0; i < count; i++, entry -= entrySize) {
-      const end = at + memory[entry] + (memory[entry + 1] << 8);
-      keys.push(decodeKey(memory, at, end));
-      at = end;
+    for (; next < end; entry -= step) {
+      const length = lengths[entry];
+      keys[next++] = decodeKey(memory, at, at + length);
+      at += length;
     }
     return keys;
   }
-  let chunk = "";
-  let chunkAt = 0;
-  for (let i = 0; i < count; i++, entry -= entrySize) {
-    const end = at + memory[entry] + (memory[entry + 1] << 8);
-    if (end > chunkAt + chunk.length) {
-      chunk = memory.toString("latin1", at, Math.max(end, Math.min(at + KEY_CHUNK, page.keysLength)));
-      chunkAt = at;
+  while (next < end) {
+    // As many keys as lie in one chunk, the first one whatever its length.
+    const most = Math.max(lengths[entry], Math.min(KEY_CHUNK, keysLength - at));
+    const chunk = memory.toString("latin1", at, at + most);
+    let from = 0;
+    for (let to = lengths[entry]; to <= most; to += lengths[entry]) {
+      keys[next++] = chunk.substring(from, to);
+      from = to;
+      if (next === end) break;
+      entry -= step;
     }
-    keys.push(chunk.substring(at - chunkAt, end - chunkAt));
-    at = end;
+    at += from;
   }
   return keys;
 }
@@ -258,14 +277,13 @@ export const readRecordKeys = (page) => readKeys(page, VALUE_ENTRY, []);
  * @param {Page} page
  * @param {As} as
  * @param {(error: unknown) => any} failed gives what stands for a value that cannot be given as `as`
+ * @param {import('./shapes.js').Shapes} shapes of the store that the page is from
  * @returns {any[]}
  */
-export function readValues(page, as, failed) {
-  const { memory, count, keysLength, valuesLength } = page;
-  if (count === 0) return [];
-  if (as === "json" && page.flags & PAGE_ALL_JSON && valuesLength <= PARSE_MAX) {
-    // Values stand between brackets with commas between them: one JSON array.
-    return JSON.parse(memory.toString("utf8", keysLength, keysLength + valuesLength));
+export function readValues(page, as, failed, shapes) {
+  if (page.count === 0) return [];
+  if (as === "json" && page.flags & PAGE_ALL_JSON && page.valuesLength <= PARSE_MAX) {
+    return shapes.values(page);
   }
   return readEach(page, () => as, failed);
 }
