@@ -29,6 +29,8 @@ uint64_t bench_now(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void bench_write_out(void) { sync(); }
+
 void bench_sleep(uint64_t ns) {
     struct timespec span = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     while (nanosleep(&span, &span) != 0 && errno == EINTR) {

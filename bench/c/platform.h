@@ -16,6 +16,9 @@ enum { BENCH_PATH_MAX = 1024 };
 uint64_t bench_now(void);
 void bench_sleep(uint64_t ns);
 
+/* Has the system write out what it has not yet, so that nobody's turn pays for the one before. */
+void bench_write_out(void);
+
 /* malloc that ends the process with a message where memory is short; free() gives it back. */
 void *bench_alloc(size_t len);
 

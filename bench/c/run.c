@@ -100,6 +100,7 @@ static int run_round(const bench_plan *plan, bench_results *results, unsigned ro
             if (!bench_plan_has(plan, row, engine)) continue;
             double figures[BENCH_FIGURES] = {0};
             int failed;
+            bench_write_out();
             if (bench_rows[row].alone) {
                 failed = ask_alone(plan, row, engine, figures);
             } else {

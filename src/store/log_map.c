@@ -344,6 +344,8 @@ static void populate_window(nt_log *log, const nt_log_window *window, uint64_t f
 static void populate_ahead(nt_log *log, uint64_t tail) {
     if (log->ahead_rate < POPULATE_RATE) return;
     uint64_t to = tail + clamp(2 * log->ahead_rate, POPULATE_RATE, WINDOW_LEN);
+    /* A fast writer gets all that is mapped: the next sync will keep us for a while. */
+    if (atomic_load_explicit(&log->fast, memory_order_relaxed)) to = tail + 2 * WINDOW_LEN;
     nt_log_window *current = atomic_load_explicit(&log->current, memory_order_acquire);
     nt_log_window *next = atomic_load_explicit(&log->next, memory_order_acquire);
     if (current != NULL) populate_window(log, current, tail, to);
