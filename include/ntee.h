@@ -325,8 +325,40 @@ typedef struct ntee_entry {
     ntee_kind kind;
 } ntee_entry;
 
-/* ntee_page_next gives the page's next entry (pointers into the caller's buffer): 1, or 0 at its end. */
-NTEE_API int ntee_page_next(ntee_page *page, ntee_entry *entry);
+/*
+ * ntee_page_next gives the page's next entry (pointers into the caller's buffer): 1, or 0 at its end. It is
+ * inline because a program may call it for millions of keys; docs/wire.md has the layout that it reads.
+ * Whatever a page says, no entry lies outside of its capacity.
+ */
+static inline int ntee_page_next(ntee_page *page, ntee_entry *entry) {
+    const unsigned size = page->flags & NTEE_PAGE_VALUES ? 8 : 2; /* of what says how long an entry is */
+    const uint64_t capacity = page->capacity & ~(uint64_t)7, next = page->next, at = page->key_at;
+    const uint8_t *head, *value;
+    uint64_t len, value_at;
+    if (next >= page->count || next >= (size == 8 ? capacity / 8 : capacity / 2)) return 0;
+    if (page->keys_len > capacity || page->values_len > capacity - page->keys_len) return 0;
+    head = page->data + capacity - (next + 1) * size; /* these lie at the end, the first one last */
+    len = head[0] | (uint64_t)head[1] << 8;
+    if (at > page->keys_len || len > page->keys_len - at) return 0;
+    entry->key = page->data + at;
+    entry->key_len = (size_t)len;
+    entry->value = NULL;
+    entry->value_len = 0;
+    entry->kind = NTEE_BINARY;
+    page->key_at = at + len;
+    if (size == 8) {
+        value = page->data + page->keys_len;
+        len = head[4] | (uint64_t)head[5] << 8 | (uint64_t)head[6] << 16 | (uint64_t)head[7] << 24;
+        value_at = page->value_at;
+        if (value_at >= page->values_len || len > page->values_len - value_at - 1) return 0;
+        entry->value = value + value_at + 1; /* behind a bracket or comma */
+        entry->value_len = (size_t)len;
+        entry->kind = (ntee_kind)head[2];
+        page->value_at = value_at + 1 + len;
+    }
+    page->next = next + 1;
+    return 1;
+}
 
 /* ---- The store as a whole ----------------------------------------------------------------------- */
 

@@ -40,8 +40,6 @@ void ntee_scan_close(ntee_scan *scan) {
     nt_free(scan);
 }
 
-int ntee_page_next(ntee_page *page, ntee_entry *entry) { return nt_page_next(page, entry); }
-
 ntee_status ntee_count(ntee *db, const ntee_range *range, uint64_t *count) {
     ntee_scan_options options = {.size = sizeof options};
     ntee_error *err = nt_last_error();

@@ -179,8 +179,6 @@ enum {
     ENTRY_KIND = 2,
     ENTRY_ZERO = 3,
     ENTRY_VALUE_LEN = 4,
-    ENTRY_SHIFT = 3,     /* NT_PAGE_ENTRY_SIZE */
-    KEY_ENTRY_SHIFT = 1, /* 2 bytes, in pages of keys only */
     BRACKETS = 2
 };
 
@@ -269,37 +267,4 @@ void nt_page_end(nt_page_plan *page) {
     uint8_t *at = page->data + page->keys_len + page->value_at;
     if (page->count == 0) *at++ = '[';
     *at = ']';
-}
-
-/* ---- Reading a page ------------------------------------------------------------------------------ */
-
-/* Gives the next `len` bytes of a region of `region_len` bytes and steps over them; NULL where they are not
- * there. */
-static const uint8_t *take(const uint8_t *region, uint64_t region_len, uint64_t *at, uint64_t len) {
-    if (*at > region_len || len > region_len - *at) return NULL;
-    const uint8_t *bytes = region + *at;
-    *at += len;
-    return bytes;
-}
-
-int nt_page_next(ntee_page *page, ntee_entry *entry) {
-    int values = (page->flags & NTEE_PAGE_VALUES) != 0;
-    int shift = values ? ENTRY_SHIFT : KEY_ENTRY_SHIFT; /* no division: this is called for every key */
-    uint64_t capacity = page->capacity & ~(uint64_t)7;
-    if (page->next >= page->count || page->next >= capacity >> shift) return 0;
-    if (page->keys_len > capacity || page->values_len > capacity - page->keys_len) return 0;
-    const uint8_t *at = page->data + capacity - ((page->next + 1) << shift);
-    *entry = (ntee_entry){.key_len = nt_load16(at + ENTRY_KEY_LEN)};
-    entry->key = take(page->data, page->keys_len, &page->key_at, entry->key_len);
-    if (entry->key == NULL) return 0;
-    if (values) {
-        const uint8_t *region = page->data + page->keys_len;
-        entry->kind = (ntee_kind)at[ENTRY_KIND];
-        entry->value_len = nt_load32(at + ENTRY_VALUE_LEN);
-        if (take(region, page->values_len, &page->value_at, 1) == NULL) return 0; /* bracket or comma */
-        entry->value = take(region, page->values_len, &page->value_at, entry->value_len);
-        if (entry->value == NULL) return 0;
-    }
-    page->next++;
-    return 1;
 }

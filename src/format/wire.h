@@ -100,8 +100,4 @@ void nt_page_seen(nt_page_plan *page, const uint8_t *key, size_t key_len);
 /* Ends a page: the closing bracket. Every planned entry has been filled. A page of no entries is "[]". */
 void nt_page_end(nt_page_plan *page);
 
-/* The reading side, behind ntee_page_next: 1, or 0 at the end, also of a page that is not what the library
- * made: it never gives bytes outside the page's capacity. */
-int nt_page_next(ntee_page *page, ntee_entry *entry);
-
 #endif

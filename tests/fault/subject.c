@@ -72,7 +72,7 @@ static const char *read_records(ntee *db, state *found) {
     ntee_scan_options options = {.size = sizeof options, .flags = NTEE_VALUES};
     ntee_scan *scan = NULL;
     ntee_page page;
-    ntee_entry e;
+    ntee_entry e = {0};
     const char *why = NULL;
     if (ntee_scan_open(db, &options, &scan) != NTEE_OK) return "a scan cannot be opened";
     do {
@@ -97,7 +97,7 @@ static const char *read_keys(ntee *db, uint64_t *count) {
     ntee_scan_options options = {.size = sizeof options, .flags = NTEE_REVERSE};
     ntee_scan *scan = NULL;
     ntee_page page;
-    ntee_entry e;
+    ntee_entry e = {0};
     size_t last_len = 0;
     *count = 0;
     if (ntee_scan_open(db, &options, &scan) != NTEE_OK) return "a scan of keys cannot be opened";

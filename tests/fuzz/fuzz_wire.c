@@ -67,7 +67,7 @@ static void read_page(const uint8_t *data, size_t size) {
                       .key_at = nt_load64(data + 40),
                       .value_at = nt_load64(data + 48)};
     ntee_entry e;
-    while (nt_page_next(&page, &e)) {
+    while (ntee_page_next(&page, &e)) {
         const uint8_t *key = e.key, *value = e.value;
         must(key >= bytes && e.key_len <= (size_t)(bytes + len - key));
         must(value == NULL || (value >= bytes && e.value_len <= (size_t)(bytes + len - value)));

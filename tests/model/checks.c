@@ -69,7 +69,7 @@ static void check_flags(const model *m, const ntee_page *page, int ascii, int js
 
 void held_page(model *m, held *h) {
     ntee_page page;
-    ntee_entry got;
+    ntee_entry got = {0};
     int more, ascii = 1, json = 1;
     expect(m, cursor_page(&h->c, &page, &more), NTEE_OK, "scan page");
     if (page.count > h->high - h->low)

@@ -142,7 +142,7 @@ static void get_many(model *m) {
     expect(m, driver_get_many(&m->d, keys, count, &page), NTEE_OK, "get_many");
     if (page.count != count) fail(m, "get_many gives %zu of %zu", (size_t)page.count, count);
     for (size_t i = 0; i < count; i++) {
-        ntee_entry e;
+        ntee_entry e = {0};
         if (!ntee_page_next(&page, &e)) fail(m, "a get_many page ends at %zu", i);
         if (!wanted[i] && e.kind != NTEE_MISSING) fail(m, "get_many finds a key that is not there");
         if (wanted[i] && (e.kind != wanted[i]->kind || e.value_len != wanted[i]->value_len ||

@@ -235,7 +235,7 @@ static void scan_all(worker *w, uint32_t flags) {
     size_t cap = PAGE_SIZE;
     ntee_scan *scan;
     ntee_page page;
-    ntee_entry e;
+    ntee_entry e = {0};
     expect(t, ntee_scan_open(t->db, &options, &scan), "scan_open");
     do {
         ntee_status status = ntee_scan_page(scan, w->page, cap, &page);

@@ -171,7 +171,7 @@ static void *read_rounds(void *arg) {
         ntee_scan_options options = {.size = sizeof options, .flags = NTEE_VALUES};
         ntee_scan *scan;
         ntee_page page;
-        ntee_entry entry;
+        ntee_entry entry = {0};
         int rounds[8], n = 0;
         if (ntee_scan_open(db, &options, &scan) != NTEE_OK) return (void *)"open";
         if (ntee_scan_page(scan, room, sizeof room, &page) != NTEE_OK) return (void *)"page";

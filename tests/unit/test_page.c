@@ -41,18 +41,18 @@ static ntee_page published(const nt_page_plan *page, uint64_t capacity) {
 }
 
 static void reads_back(ntee_page page, const item *items, size_t count) {
-    ntee_entry entry;
+    ntee_entry entry = {0};
     assert_int_equal(page.count, count);
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(nt_page_next(&page, &entry), 1);
+        assert_int_equal(ntee_page_next(&page, &entry), 1);
         assert_int_equal(entry.kind, items[i].kind);
         assert_int_equal(entry.key_len, items[i].key_len);
         assert_int_equal(entry.value_len, items[i].value_len);
         if (entry.key_len > 0) assert_memory_equal(entry.key, items[i].key, entry.key_len);
         if (entry.value_len > 0) assert_memory_equal(entry.value, items[i].value, entry.value_len);
     }
-    assert_int_equal(nt_page_next(&page, &entry), 0);
-    assert_int_equal(nt_page_next(&page, &entry), 0);
+    assert_int_equal(ntee_page_next(&page, &entry), 0);
+    assert_int_equal(ntee_page_next(&page, &entry), 0);
 }
 
 /* ---- Golden vectors ------------------------------------------------------------------------------ */
@@ -122,16 +122,16 @@ static void golden_pages_of_keys_read(void **state) {
                           .count = golden_number(v, "count"),
                           .keys_len = golden_number(v, "keys_len"),
                           .flags = (uint32_t)golden_number(v, "flags")};
-        ntee_entry entry;
+        ntee_entry entry = {0};
         print_message("%s\n", golden_text(v, "what"));
         assert_int_equal(page.capacity / 8 * 8, len);
         for (golden *e = golden_get(v, "entries")->first; e; e = e->next) {
-            assert_int_equal(nt_page_next(&page, &entry), 1);
+            assert_int_equal(ntee_page_next(&page, &entry), 1);
             assert_true(golden_same(golden_text(e, "key"), entry.key, entry.key_len));
             assert_null(entry.value);
             assert_int_equal(entry.value_len, 0);
         }
-        assert_int_equal(nt_page_next(&page, &entry), 0);
+        assert_int_equal(ntee_page_next(&page, &entry), 0);
         free(data);
     }
 }
@@ -306,8 +306,8 @@ static void a_page_that_is_wrong_gives_nothing_outside(void **state) {
                           .next = near[nt_random_below(&r, 8)],
                           .key_at = near[nt_random_below(&r, 8)],
                           .value_at = near[nt_random_below(&r, 8)]};
-        ntee_entry e;
-        while (nt_page_next(&page, &e)) {
+        ntee_entry e = {0};
+        while (ntee_page_next(&page, &e)) {
             const uint8_t *key = e.key, *value = e.value;
             assert_true(key >= data && e.key_len <= (size_t)(data + capacity - key));
             if (page.flags & NTEE_PAGE_VALUES) {

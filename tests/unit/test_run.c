@@ -58,7 +58,7 @@ static const char *page_text(size_t cap) {
     static char text[4096];
     ntee_page page = {.data = out, .capacity = cap, .count = reply.count, .keys_len = reply.keys_len,
                       .values_len = reply.values_len, .flags = reply.flags};
-    ntee_entry e;
+    ntee_entry e = {0};
     text[0] = 0;
     while (ntee_page_next(&page, &e))
         sprintf(text + strlen(text), "%s%.*s%s%.*s", text[0] ? " " : "", (int)e.key_len, (const char *)e.key,
@@ -437,7 +437,7 @@ static void random_requests_never_crash_and_change_nothing_unasked(void **state)
         if (status == NTEE_OK && (op == NTEE_OP_SCAN || op == NTEE_OP_SCAN_NEXT || op == NTEE_OP_GET_MANY)) {
             ntee_page page = {.data = out, .capacity = cap, .count = reply.count, .keys_len = reply.keys_len,
                               .values_len = reply.values_len, .flags = reply.flags};
-            ntee_entry e;
+            ntee_entry e = {0};
             uint64_t n = 0;
             while (ntee_page_next(&page, &e)) n++;
             assert_int_equal(n, reply.count);

@@ -105,7 +105,7 @@ static void check_scan(ntee_scan *scan, const model *m, const ntee_scan_options 
             status = ntee_scan_page(scan, room, now, &page);
         }
         assert_int_equal(status, NTEE_OK);
-        ntee_entry entry;
+        ntee_entry entry = {0};
         uint64_t count = 0;
         int ascii = 1;
         while (ntee_page_next(&page, &entry)) {
@@ -320,7 +320,7 @@ static void the_longest_keys_fit_the_page_that_was_asked_for(void **state) {
     for (int i = 0; i < 4; i++) {
         ntee_scan *scan;
         ntee_page page;
-        ntee_entry entry;
+        ntee_entry entry = {0};
         ntee_scan_options o = {.size = sizeof o, .flags = (i & 1 ? NTEE_VALUES : 0u) | (i & 2 ? NTEE_REVERSE : 0u)};
         assert_int_equal(ntee_scan_open(db, &o, &scan), NTEE_OK);
         for (int n = 0; n < 3; n++) {
@@ -378,7 +378,7 @@ static void damaged_records_are_errors_that_a_scan_goes_on_behind(void **state) 
         assert_int_equal(ntee_scan_open(db, &o, &scan), NTEE_OK);
         for (;;) {
             ntee_page page;
-            ntee_entry entry;
+            ntee_entry entry = {0};
             ntee_status status = ntee_scan_page(scan, room, caps[i / 2], &page);
             if (status == NTEE_CORRUPT) {
                 assert_true(ntee_last_error()->offset > 0);
@@ -441,7 +441,7 @@ static void a_page_that_fails_loses_no_entry(void **state) {
             int next = 10;
             assert_int_equal(ntee_scan_open(db, &o, &scan), NTEE_OK);
             while (page.more) {
-                ntee_entry entry;
+                ntee_entry entry = {0};
                 t_fail(kind ? T_ALLOC : T_READ, nth, EIO, 0);
                 ntee_status status = ntee_scan_page(scan, room, sizeof room, &page);
                 t_heal();
