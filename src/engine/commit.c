@@ -62,8 +62,9 @@ static ntee_status value_kind(const nt_op *op, uint8_t *kind, ntee_error *err) {
     }
 }
 
-ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t key_len,
-                         const void *value, uint64_t value_len, ntee_error *err) {
+/* nt_write_add; `object` says that the value is known to be a JSON object. */
+static ntee_status add(nt_write *write, uint8_t type, int object, const void *key, size_t key_len,
+                       const void *value, uint64_t value_len, ntee_error *err) {
     ntee_status status = nt_check_key(key, key_len, err);
     if (status != NTEE_OK) return status;
     nt_op op = {.key = key, .key_len = (uint16_t)key_len};
@@ -77,7 +78,8 @@ ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t 
         op.kind = NT_OP_PUT;
         op.value = value ? value : (const uint8_t *)"";
         op.value_len = (uint32_t)value_len;
-        status = value_kind(&op, &op.value_kind, err);
+        op.value_kind = NTEE_OBJECT;
+        if (!object) status = value_kind(&op, &op.value_kind, err);
         if (status != NTEE_OK) return status;
     }
     uint64_t size = nt_record_size(&op);
@@ -88,6 +90,11 @@ ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t 
     write->image.len += (size_t)size;
     write->count++;
     return NTEE_OK;
+}
+
+ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t key_len,
+                         const void *value, uint64_t value_len, ntee_error *err) {
+    return add(write, type, 0, key, key_len, value, value_len, err);
 }
 
 ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len, ntee_error *err) {
@@ -108,8 +115,8 @@ ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len,
         if (type == NT_WIRE_PUT_IF_ABSENT) write->only_if = type;
         if (type == NT_WIRE_PUT && !write->count && !reader.remaining)
             nt_write_look(write, item.key, item.key_len);
-        ntee_status status = nt_write_add(write, type, item.key, item.key_len, item.value,
-                                          item.value_len, err);
+        ntee_status status = add(write, type, item.object, item.key, item.key_len, item.value,
+                                 item.value_len, err);
         if (status != NTEE_OK) {
             err->item = reader.item;
             return status;

@@ -12,7 +12,8 @@ enum {
     WRITE_KEY_LEN = 2,
     WRITE_VALUE_LEN = 4,
     WRITE_FLAG_TTL = 1,
-    WRITE_FLAG_INDEX = 2
+    WRITE_FLAG_INDEX = 2,
+    WRITE_FLAG_OBJECT = 4
 };
 
 /* Refuses the reader's current item: -1, what the readers answer. */
@@ -27,11 +28,12 @@ static const char *write_fault(const uint8_t *head) {
     uint8_t type = head[WRITE_TYPE];
     uint8_t flags = head[WRITE_FLAGS];
     if (type < NT_WIRE_PUT || type > NT_WIRE_PUT_IF_ABSENT) return "no such type of write";
-    if (flags & ~(WRITE_FLAG_TTL | WRITE_FLAG_INDEX)) return "unknown flags";
+    if (flags & ~(WRITE_FLAG_TTL | WRITE_FLAG_INDEX | WRITE_FLAG_OBJECT)) return "unknown flags";
     if (flags & WRITE_FLAG_TTL) return "a time to live is not supported yet";
     if (flags & WRITE_FLAG_INDEX) return "index values are not supported yet";
     if (nt_load16(head + WRITE_KEY_LEN) == 0) return "the key is empty";
     if (type == NT_WIRE_DELETE && nt_load32(head + WRITE_VALUE_LEN) != 0) return "a delete with a value";
+    if (flags & WRITE_FLAG_OBJECT && nt_load32(head + WRITE_VALUE_LEN) < 2) return "not an object";
     return NULL;
 }
 
@@ -48,6 +50,7 @@ int nt_wire_next_write(nt_wire_reader *reader, nt_wire_write *write, ntee_error 
     if (key_len > left || value_len > left - key_len) return refuse(reader, err, "cut off");
     *write = (nt_wire_write){
         .type = head[WRITE_TYPE],
+        .object = (head[WRITE_FLAGS] & WRITE_FLAG_OBJECT) != 0,
         .key_len = key_len,
         .value_len = value_len,
         .key = head + NT_WIRE_WRITE_HEAD,

@@ -21,7 +21,8 @@ enum { NT_WIRE_PUT = 1, NT_WIRE_DELETE = 2, NT_WIRE_PUT_IF_ABSENT = 3 };
 #define NT_WIRE_WRITE_HEAD 8u
 
 typedef struct nt_wire_write {
-    uint8_t type; /* NT_WIRE_* */
+    uint8_t type;   /* NT_WIRE_* */
+    uint8_t object; /* 1: the caller has made the value as the text of a JSON object */
     uint16_t key_len;
     uint32_t value_len;
     const uint8_t *key;

@@ -49,6 +49,7 @@ static void golden_writes_read_and_write(void **state) {
             assert_int_equal(nt_wire_next_write(&reader, &write, &err), 1);
             assert_int_equal(reader.item, count++);
             assert_int_equal(write.type, golden_number(item, "type"));
+            assert_int_equal(write.object, 0);
             assert_true(golden_same(golden_text(item, "key"), write.key, write.key_len));
             assert_true(golden_same(golden_text(item, "value"), write.value, write.value_len));
             assert_true(nt_wire_add_write(&out, write.type, write.key, write.key_len, write.value,
@@ -58,6 +59,21 @@ static void golden_writes_read_and_write(void **state) {
         assert_int_equal(out.len, len);
         if (len > 0) assert_memory_equal(out.data, bytes, len);
         nt_buf_free(&out);
+        free(bytes);
+    }
+    for (golden *v = golden_get(vectors, "object_writes")->first; v; v = v->next) {
+        size_t len;
+        uint8_t *bytes = golden_bytes(golden_text(v, "hex"), &len);
+        nt_wire_reader reader = reader_of(bytes, len);
+        nt_wire_write write;
+        ntee_error err;
+        say(v);
+        assert_int_equal(nt_wire_next_write(&reader, &write, &err), 1);
+        assert_int_equal(write.type, golden_number(v, "type"));
+        assert_int_equal(write.object, 1);
+        assert_true(golden_same(golden_text(v, "key"), write.key, write.key_len));
+        assert_true(golden_same(golden_text(v, "value"), write.value, write.value_len));
+        assert_int_equal(nt_wire_next_write(&reader, &write, &err), 0);
         free(bytes);
     }
 }

@@ -16,7 +16,7 @@
  *  F3. What comes after the last read runs no code of the user's.
  */
 
-import { beginWrite, endWrite } from "./wire.js";
+import { OBJECT, beginWrite, endWrite } from "./wire.js";
 
 /** @typedef {import('./slot.js').Request} Request */
 /** @typedef {string | Uint8Array} Bytes */
@@ -289,9 +289,9 @@ export function makeWriter(names, missed) {
         )
         .join("\n      ")}
       view.setUint8(at, 0x7d);
-      endWrite(request, type, start, at + 1);
+      endWrite(request, type | OBJECT, start, at + 1);
       return "";
     };`;
-  const helpers = { weigh, member, takeOver, beginWrite, endWrite, missed, names, getPrototypeOf, PLAIN };
+  const helpers = { weigh, member, takeOver, beginWrite, endWrite, OBJECT, missed, names, getPrototypeOf, PLAIN };
   return new Function(...Object.keys(helpers), code)(...Object.values(helpers));
 }

@@ -19,6 +19,8 @@ import { decodeValue } from "./values.js";
 export const PUT = 1;
 export const DELETE = 2;
 export const PUT_IF_ABSENT = 3;
+/** With a type: the value is the text of an object that we made, and need not be looked through. */
+export const OBJECT = 0x400;
 const WRITE_HEAD = 8;
 const BATCH_MAX = 1 << 30;
 const KEY_HEAD = 2;
@@ -116,7 +118,12 @@ export function beginWrite(slot, key, most) {
   return at + WRITE_HEAD + writeBytes(slot, at + WRITE_HEAD, key);
 }
 
-/** @param {Request} slot @param {number} type @param {number} valueAt @param {number} end the value's */
+/**
+ * @param {Request} slot
+ * @param {number} type a type of write, with OBJECT where the value is the text of an object that we made
+ * @param {number} valueAt
+ * @param {number} end the value's
+ */
 export function endWrite(slot, type, valueAt, end) {
   const { inputLength: at, view } = slot;
   view.setUint32(at, type | ((valueAt - at - WRITE_HEAD) << 16), true);

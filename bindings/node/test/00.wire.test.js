@@ -28,6 +28,17 @@ test("writes are framed as the engine reads them", () => {
   }
 });
 
+test("a write of an object that we made says so", () => {
+  for (const { what, hex, type, key, value } of golden.object_writes) {
+    const made = request();
+    const text = textOf(value);
+    const start = wire.beginWrite(made, textOf(key), text.length);
+    made.input.write(text, start, "latin1");
+    wire.endWrite(made, type | wire.OBJECT, start, start + text.length);
+    assert.equal(written(made), hex, what);
+  }
+});
+
 test("keys are framed as the engine reads them", () => {
   for (const { what, hex, keys } of golden.keys) {
     for (const form of [bytes, textOf]) {

@@ -5,6 +5,7 @@ import { runInNewContext } from "node:vm";
 import { NteeDB } from "../lib/index.js";
 import { Request } from "../lib/slot.js";
 import { encodeValue } from "../lib/values.js";
+import { OBJECT } from "../lib/wire.js";
 import { freshDir, gcUntil, LONG, random, run, seed } from "./support.js";
 
 /** Forgets what was learned, so that a test does not depend on those before it. */
@@ -32,7 +33,9 @@ function written(value, { key = "k", size = 64, before = 0 } = {}) {
   addValue(request, 1, key, value, false);
   const { input, inputLength } = request;
   const keyLength = input.readUInt16LE(before + 2);
-  assert.equal(input.readUInt16LE(before), 1);
+  const type = input.readUInt16LE(before);
+  assert.equal(type & ~OBJECT, 1);
+  if (type & OBJECT) assert.equal(input[before + HEAD + keyLength], 0x7b);
   assert.equal(keyLength, Buffer.byteLength(key));
   assert.equal(input.toString("utf8", before + HEAD, before + HEAD + keyLength), key);
   assert.ok(inputLength <= input.length);
@@ -200,10 +203,11 @@ test("what stands before a write in the request stays as it was", () => {
   const wanted = [];
   for (let i = 0; i < 300; i++) {
     const value = { a: i, b: i % 7 === 0 ? "\n".repeat(i) : "b".repeat(i) };
+    const at = request.inputLength;
     addValue(request, 1, `key${i}`, value, false);
     const text = Buffer.from(stringify(value));
     const head = Buffer.alloc(HEAD);
-    head.writeUInt16LE(1, 0);
+    head.writeUInt16LE(1 | (request.input.readUInt16LE(at) & OBJECT), 0);
     head.writeUInt16LE(`key${i}`.length, 2);
     head.writeUInt32LE(text.length, 4);
     wanted.push(head, Buffer.from(`key${i}`), text);
