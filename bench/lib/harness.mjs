@@ -1,7 +1,7 @@
 // Runs rows in rounds. Within a round the engines take turns row by row, a different one first each time,
-// so that the noise of a machine falls on all of them. Every round has fresh stores; the first round warms
-// up the compiler and the disk and is thrown away; a row's figure is the median of the others. Rows that only
-// read run several times in a turn, of which the median counts.
+// so that the noise of a machine falls on all of them. Every round has fresh stores; the first few rounds, in
+// which the compiler still changes its mind, are thrown away; a row's figure is the median of the others. Rows
+// that only read run several times in a turn, of which the median counts.
 
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+const WARM_UP = 4; // rounds
 const NS_PER = { us: 1e3, ms: 1e6 };
 
 /** Resolves to one {id, unit, figures: {engine: median}, rounds: {engine: [figure]}} for each row. */
@@ -31,12 +32,12 @@ export async function measure({ rows, engines, work, rounds }) {
   };
   for (const signal of SIGNALS) process.once(signal, stop);
   try {
-    for (let round = 0; round <= rounds; round++) {
+    for (let round = -WARM_UP; round < rounds; round++) {
       const filled = await openFilled(rows, engines, work, root);
       for (const [at, [id, row]] of rows.entries()) {
-        for (const engine of rotated(engines, round + at)) {
+        for (const engine of rotated(engines, round + WARM_UP + at)) {
           const figure = await runRow({ id, row, engine, work, root, filled: filled.get(engine) });
-          if (round > 0) results[at].rounds[engine.name].push(figure);
+          if (round >= 0) results[at].rounds[engine.name].push(figure);
         }
       }
       for (const { store, dir } of filled.values()) await closeStore(store, dir);

@@ -43,7 +43,7 @@ function readOptions(bench, rowIds) {
       rows: { type: "string" },
       engines: { type: "string", default: engineNames.join(",") },
       n: { type: "string", default: "20000" },
-      rounds: { type: "string", default: "5" },
+      rounds: { type: "string", default: "7" },
       help: { type: "boolean", default: false },
     },
   });

@@ -10,11 +10,12 @@ import * as wire from "./wire.js";
 import { own } from "./bytes.js";
 import { STATUS, atItem } from "./errors.js";
 import { raise } from "./jobs.js";
-import { Request } from "./slot.js";
+import { largeRequest } from "./slot.js";
 import { addValue } from "./writers.js";
 import { KIND, decodeValue } from "./values.js";
 
 /** @typedef {import('./slot.js').Slot} Slot */
+/** @typedef {import('./slot.js').Request} Request */
 /** @typedef {import('./args.js').As} As */
 /** @typedef {import('./shapes.js').Shapes} Shapes */
 
@@ -107,7 +108,7 @@ export function writeKeys(slot, keys) {
 export function batchRequest(items, typed) {
   const list = args.list(items, typed ? "the operations" : "the items");
   const { length } = list;
-  const request = new Request(Math.min(length * 160 + 64, 4 << 20));
+  const request = largeRequest(Math.min(length * 160 + 64, 4 << 20));
   for (let i = 0; i < length; i++) addItem(request, list, i, typed);
   return { request, length };
 }

@@ -82,6 +82,30 @@ export class Request {
   }
 }
 
+/**
+ * The memory of the last large request, for the next one: new memory is slow, as the system clears it page by
+ * page. Held weakly, so that it is the garbage collector's to take.
+ * @type {WeakRef<Buffer> | null}
+ */
+let spare = null;
+const SPARE_LEAST = 256 << 10;
+const SPARE_MOST = 16 << 20;
+
+/** @param {number} size @returns {Request} one that is likely to become large */
+export function largeRequest(size) {
+  const found = size >= SPARE_LEAST ? spare?.deref() : undefined;
+  if (!found || found.length < size) return new Request(size);
+  spare = null;
+  const request = new Request(0);
+  request.setInput(found, 0);
+  return request;
+}
+
+/** Takes the memory of a request back, whose call has ended. @param {Buffer} memory nobody else has it */
+export function giveBack(memory) {
+  if (memory.length >= SPARE_LEAST && memory.length <= SPARE_MOST) spare = new WeakRef(memory);
+}
+
 const encoder = new TextEncoder();
 /** Behind so many bytes of a request no view is kept: room for a head and a key of usual length. */
 const MOST_VIEWS = 96;

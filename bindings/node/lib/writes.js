@@ -11,6 +11,7 @@ import { own } from "./bytes.js";
 import { STATUS, closed } from "./errors.js";
 import { Fifo, gate } from "./gate.js";
 import { Job, queued } from "./jobs.js";
+import { giveBack } from "./slot.js";
 
 /** @typedef {import('./slot.js').Slot} Slot */
 /** @typedef {import('./handle.js').Handle} Handle */
@@ -185,6 +186,7 @@ export class WriteLane {
       else job.done();
     }
     slot.trim();
+    for (const job of done) if (job instanceof BulkJob) giveBack(job.frames);
     if (this.waiting.length > 0) call.again(this.encode(slot));
     else this.busy = false;
   }
