@@ -21,6 +21,12 @@ void nt_write_begin(nt_write *write, const nt_db *db) {
     write->looking = 0;
 }
 
+void nt_write_into(nt_write *write, const nt_db *db) {
+    uint64_t at = NT_FRAME_HEAD_SIZE;
+    write->db = db;
+    while (at < write->image.len) at += nt_record_check(write->image.data + at, db->source.seed);
+}
+
 void nt_write_look(nt_write *write, const void *key, size_t key_len) {
     if (!key || key_len == 0 || key_len > NTEE_KEY_MAX) return; /* is refused later */
     write->view = nt_keydir_enter(write->db->keydir);
@@ -33,6 +39,13 @@ static void stop_looking(nt_write *write) {
     if (!write->looking) return;
     write->looking = 0;
     nt_keydir_leave(write->db->keydir, write->view);
+}
+
+void nt_write_clear(nt_write *write) {
+    stop_looking(write);
+    write->image.len = NT_FRAME_HEAD_SIZE;
+    write->count = 0;
+    write->only_if = 0;
 }
 
 void nt_write_end(nt_write *write) {
@@ -86,7 +99,8 @@ static ntee_status add(nt_write *write, uint8_t type, int object, const void *ke
     if (!reserve(write, size))
         return nt_fail(err, NTEE_NOMEM, "no memory for a record of %llu bytes",
                        (unsigned long long)size);
-    nt_record_encode(write->image.data + write->image.len, &op, write->db->source.seed);
+    if (write->db) nt_record_encode(write->image.data + write->image.len, &op, write->db->source.seed);
+    else nt_record_lay_out(write->image.data + write->image.len, &op);
     write->image.len += (size_t)size;
     write->count++;
     return NTEE_OK;

@@ -14,7 +14,7 @@
 
 typedef struct nt_write {
     nt_buf image;          /* room for a frame head, then records; data points to `small` at first */
-    const nt_db *db;
+    const nt_db *db;       /* NULL: not known yet, and the records have no checksums */
     uint64_t count;        /* records */
     uint8_t only_if;       /* the one record is NT_WIRE_DELETE (if there) or NT_WIRE_PUT_IF_ABSENT; else 0 */
     uint64_t effective;    /* result: puts, and deletes of keys that were there */
@@ -25,8 +25,11 @@ typedef struct nt_write {
     _Alignas(8) uint8_t small[512];
 } nt_write;
 
-/* Begins an empty write into a store. */
+/* Begins an empty write into a store; with NULL into one that nt_write_into will name. */
 void nt_write_begin(nt_write *write, const nt_db *db);
+/* Makes a write that was begun without a store ready for nt_commit into this one: takes the checksums. After
+ * that commit it may go into the same or another store. */
+void nt_write_into(nt_write *write, const nt_db *db);
 /* Before the one put of a write is added: looks where its key belongs, so that the memory is on its way while
  * the value is checked. The write is a reader from here on until nt_commit or nt_write_end. */
 void nt_write_look(nt_write *write, const void *key, size_t key_len);
@@ -36,6 +39,8 @@ ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t 
                          const void *value, uint64_t value_len, ntee_error *err);
 /* Adds a framed batch; a refused item leaves err->item. */
 ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len, ntee_error *err);
+/* Empties a write and keeps its memory. */
+void nt_write_clear(nt_write *write);
 void nt_write_end(nt_write *write);
 
 /* In the turn: stages and appends. write->effective and write->staged are the results; NTEE_EXISTS where a

@@ -169,7 +169,7 @@ static void write_section(uint8_t *at, const nt_op *op, uint64_t len) {
     }
 }
 
-void nt_record_encode(uint8_t *out, const nt_op *op, uint64_t seed) {
+void nt_record_lay_out(uint8_t *out, const nt_op *op) {
     uint8_t flags = flags_of(op);
     uint64_t section = section_of(op);
     uint8_t *at = out + NT_RECORD_HEAD_SIZE;
@@ -189,11 +189,20 @@ void nt_record_encode(uint8_t *out, const nt_op *op, uint64_t seed) {
     memcpy(at, op->key, op->key_len);
     at += op->key_len;
     write_section(at, op, section);
-    uint64_t covered = (uint64_t)(at - (out + RECORD_KIND));
-    uint64_t used = RECORD_KIND + covered + section;
+    uint64_t used = (uint64_t)(at - out) + section;
     memset(out + used, 0, nt_align8(used) - used);
-    nt_store32(out + RECORD_VALUE_CHECK, (uint32_t)nt_hash64(at, section, seed));
-    nt_store64(out + RECORD_SEQUENCE, nt_hash64(out + RECORD_KIND, covered, seed));
+}
+
+/* Takes the checksums of a record whose value section begins at `value_at`. */
+static inline void check_parts(uint8_t *record, uint64_t value_at, uint64_t section, uint64_t seed) {
+    uint64_t hash = nt_hash64(record + RECORD_KIND, value_at - RECORD_KIND, seed);
+    nt_store32(record + RECORD_VALUE_CHECK, (uint32_t)nt_hash64(record + value_at, section, seed));
+    nt_store64(record + RECORD_SEQUENCE, hash);
+}
+
+void nt_record_encode(uint8_t *out, const nt_op *op, uint64_t seed) {
+    nt_record_lay_out(out, op);
+    check_parts(out, key_at_of(flags_of(op), op->terms_len) + op->key_len, section_of(op), seed);
 }
 
 void nt_record_number(uint8_t *record, uint64_t sequence) {
@@ -212,6 +221,16 @@ uint64_t nt_record_claimed_size(const uint8_t *head, uint64_t len) {
     }
     uint64_t section = flags & FLAG_BLOB ? BLOB_REF_SIZE : nt_load32(head + RECORD_VALUE_LEN);
     return nt_align8(key_at_of(flags, terms_len) + nt_load16(head + RECORD_KEY_LEN) + section);
+}
+
+uint64_t nt_record_check(uint8_t *record, uint64_t seed) {
+    uint8_t flags = record[RECORD_FLAGS];
+    uint64_t key_at = key_at_of(flags, 0);
+    if (flags & FLAG_TERMS) key_at += nt_load32(record + key_at - TERMS_LEN_SIZE);
+    uint64_t value_at = key_at + nt_load16(record + RECORD_KEY_LEN);
+    uint64_t section = flags & FLAG_BLOB ? BLOB_REF_SIZE : nt_load32(record + RECORD_VALUE_LEN);
+    check_parts(record, value_at, section, seed);
+    return nt_align8(value_at + section);
 }
 
 /*

@@ -58,6 +58,10 @@ uint64_t nt_record_size(const nt_op *op);
 /* Writes the record with both checks prepared but no sequence number: the place of the number holds the key
  * check's 64-bit hash until nt_record_number. `out` has nt_record_size(op) bytes. */
 void nt_record_encode(uint8_t *out, const nt_op *op, uint64_t seed);
+/* The same in two steps: everything but the checks, which nt_record_check prepares for a store; for another
+ * store, or once more, it may be called again. Returns the record's size. */
+void nt_record_lay_out(uint8_t *out, const nt_op *op);
+uint64_t nt_record_check(uint8_t *record, uint64_t seed);
 /* Gives an encoded record its sequence number and so its final key check. Once. */
 void nt_record_number(uint8_t *record, uint64_t sequence);
 

@@ -33,6 +33,38 @@ static void a_batch_collects_and_can_be_used_again(void **state) {
     t_close(db);
 }
 
+/* Its checksums are those of the store that it was written into last. */
+static void one_batch_goes_into_several_stores(void **state) {
+    (void)state;
+    ntee *db[2] = {t_open(t_at("s"), 0), t_open(t_at("t"), 0)};
+    ntee_batch *batch = ntee_batch_new();
+    for (int round = 0; round < 4; round++) {
+        char key[16], value[600];
+        snprintf(key, sizeof key, "key %d", round);
+        memset(value, 'a' + round, sizeof value);
+        value[sizeof value - 1] = 0;
+        assert_int_equal(ntee_batch_put(batch, key, 5, value, sizeof value - 1, NULL), NTEE_OK);
+        for (int i = 0; i < 4; i++) assert_int_equal(ntee_write(db[i % 2], batch), NTEE_OK);
+        for (int i = 0; i < 2; i++) assert_string_equal(t_get(db[i], key), value);
+    }
+    ntee_batch_clear(batch);
+    assert_int_equal(ntee_batch_delete(batch, "key 0", 5), NTEE_OK);
+    uint64_t end[2] = {0, 0};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(ntee_write(db[i % 2], batch), NTEE_OK);
+        if (i < 2) end[i] = t_log_bytes(db[i]);
+        else assert_int_equal(t_log_bytes(db[i % 2]), end[i % 2]); /* there is nothing left to delete */
+    }
+    ntee_batch_free(batch);
+    for (int i = 0; i < 2; i++) {
+        t_close(db[i]);
+        db[i] = t_open(t_at(i ? "t" : "s"), 0); /* recovery takes the checksums, too */
+        assert_string_equal(t_get(db[i], "key 0"), "(missing)");
+        assert_int_equal(strlen(t_get(db[i], "key 3")), 599);
+        t_close(db[i]);
+    }
+}
+
 static void null_batches_are_harmless(void **state) {
     (void)state;
     ntee_batch_free(NULL);
@@ -245,6 +277,7 @@ static void short_memory_is_told_and_changes_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T_TEST(a_batch_collects_and_can_be_used_again),
+        T_TEST(one_batch_goes_into_several_stores),
         T_TEST(null_batches_are_harmless),
         T_TEST(later_items_win),
         T_TEST(refused_items_leave_the_batch_as_it_was),
