@@ -157,7 +157,6 @@ static ntee_status write_one(ntee *db, uint8_t type, const void *key, size_t key
     nt_write_begin(&write, &db->db);
     if (type == NT_WIRE_PUT) nt_write_look(&write, key, key_len);
     status = nt_write_add(&write, type, key, key_len, value, value_len, err);
-    if (type != NT_WIRE_PUT) write.only_if = type;
     if (status == NTEE_OK) status = nt_handle_write(db, &write, 0, err);
     *effective = write.effective;
     nt_write_end(&write);

@@ -8,7 +8,6 @@
 struct ntee_batch {
     nt_write write;
     uint64_t bytes; /* as the framed bytes of ntee_run would have */
-    uint8_t type;   /* of the newest write */
 };
 
 ntee_batch *ntee_batch_new(void) {
@@ -46,7 +45,6 @@ static ntee_status add(ntee_batch *batch, uint8_t type, const void *key, size_t 
     status = nt_write_add(&batch->write, type, key, key_len, value, value_len, err);
     if (status != NTEE_OK) return status;
     batch->bytes += size + value_len;
-    batch->type = type;
     return NTEE_OK;
 }
 
@@ -68,7 +66,6 @@ ntee_status ntee_write(ntee *db, const ntee_batch *batch) {
     if (status != NTEE_OK) return status;
     if (!batch) return nt_fail(err, NTEE_INVALID, "the batch is NULL");
     nt_write *write = (nt_write *)(uintptr_t)&batch->write;
-    write->only_if = write->count == 1 && batch->type == NT_WIRE_DELETE ? NT_WIRE_DELETE : 0;
     nt_write_into(write, &db->db);
     status = nt_handle_write(db, write, 0, err);
     write->db = NULL; /* what is added from here on has no checksums either */

@@ -37,6 +37,15 @@ uint32_t nt_epoch_enter(nt_epoch *epoch, const _Atomic uint64_t *clock) {
     }
 }
 
+int nt_epoch_try(nt_epoch *epoch, const _Atomic uint64_t *clock, uint32_t *slot) {
+    uint32_t first = first_slot();
+    for (uint32_t i = 0; i < FIRST_SLOTS; i++) {
+        *slot = (first + i) % FIRST_SLOTS;
+        if (claim(epoch, *slot, clock)) return 1;
+    }
+    return 0;
+}
+
 uint64_t nt_epoch_oldest(nt_epoch *epoch) {
     uint64_t oldest = UINT64_MAX;
     uint32_t reach = atomic_load(&epoch->reach);

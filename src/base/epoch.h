@@ -31,6 +31,10 @@ typedef struct nt_epoch {
  * Returns the slot. Where all are taken it tries again until one is free. */
 uint32_t nt_epoch_enter(nt_epoch *epoch, const _Atomic uint64_t *clock);
 
+/* The same for a guest, who can do without: *slot and 1, or 0 where the few slots that guests may have are
+ * taken. Guests may wait for each other inside, so they must leave slots for readers, who never do. */
+int nt_epoch_try(nt_epoch *epoch, const _Atomic uint64_t *clock, uint32_t *slot);
+
 /* A short breath between two looks at a word that another thread will change soon. */
 static inline void nt_epoch_pause(void) {
 #if defined(__x86_64__)

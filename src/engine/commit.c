@@ -29,9 +29,8 @@ void nt_write_into(nt_write *write, const nt_db *db) {
 
 void nt_write_look(nt_write *write, const void *key, size_t key_len) {
     if (!key || key_len == 0 || key_len > NTEE_KEY_MAX) return; /* is refused later */
-    write->view = nt_keydir_enter(write->db->keydir);
-    write->looking = 1;
-    nt_keydir_seek(write->db->keydir, write->view, key, key_len, &write->way);
+    write->looking = nt_keydir_try_enter(write->db->keydir, &write->view);
+    if (write->looking) nt_keydir_seek(write->db->keydir, write->view, key, key_len, &write->way);
 }
 
 /* Ends what nt_write_look began. */
@@ -45,7 +44,6 @@ void nt_write_clear(nt_write *write) {
     stop_looking(write);
     write->image.len = NT_FRAME_HEAD_SIZE;
     write->count = 0;
-    write->only_if = 0;
 }
 
 void nt_write_end(nt_write *write) {
@@ -103,6 +101,7 @@ static ntee_status add(nt_write *write, uint8_t type, int object, const void *ke
     else nt_record_lay_out(write->image.data + write->image.len, &op);
     write->image.len += (size_t)size;
     write->count++;
+    write->only_if = write->count == 1 && type != NT_WIRE_PUT ? type : 0;
     return NTEE_OK;
 }
 
@@ -114,19 +113,17 @@ ntee_status nt_write_add(nt_write *write, uint8_t type, const void *key, size_t 
 ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len, ntee_error *err) {
     nt_wire_reader reader = {.at = framed, .remaining = len, .item = -1};
     nt_wire_write item;
-    uint8_t type = 0;
     int got;
     if (len > NTEE_BATCH_MAX)
         return nt_fail(err, NTEE_TOO_LARGE, "the batch has %zu bytes, the limit is %u", len,
                        NTEE_BATCH_MAX);
     while ((got = nt_wire_next_write(&reader, &item, err)) == 1) {
-        type = item.type;
-        if (write->count && (type == NT_WIRE_PUT_IF_ABSENT || write->only_if)) {
+        uint8_t type = item.type;
+        if (write->count && (type == NT_WIRE_PUT_IF_ABSENT || write->only_if == NT_WIRE_PUT_IF_ABSENT)) {
             nt_fail(err, NTEE_INVALID, "a put-if-absent stands alone, not in a batch");
             err->item = reader.item;
             return NTEE_INVALID;
         }
-        if (type == NT_WIRE_PUT_IF_ABSENT) write->only_if = type;
         if (type == NT_WIRE_PUT && !write->count && !reader.remaining)
             nt_write_look(write, item.key, item.key_len);
         ntee_status status = add(write, type, item.object, item.key, item.key_len, item.value,
@@ -136,8 +133,15 @@ ntee_status nt_write_add_framed(nt_write *write, const void *framed, size_t len,
             return status;
         }
     }
-    if (got < 0) return err->status;
-    if (write->count == 1 && type == NT_WIRE_DELETE) write->only_if = type;
+    return got < 0 ? err->status : NTEE_OK;
+}
+
+/* Appends a sealed frame. On success D1 holds for it, but for a new salt. */
+static ntee_status chain(nt_db *db, const uint8_t *image, const nt_frame *frame, ntee_error *err) {
+    ntee_status status = nt_log_append(db->log, image, (size_t)frame->size, err);
+    if (status != NTEE_OK) return status;
+    db->number = frame->number;
+    db->check = frame->check;
     return NTEE_OK;
 }
 
@@ -151,11 +155,7 @@ static ntee_status append(nt_db *db, uint8_t *image, size_t size, nt_frame *fram
         nt_frame_seal_digested(image, size, frame, db->salt, nt_log_tail(db->log));
     else
         nt_frame_seal(image, size, frame, db->salt, nt_log_tail(db->log));
-    ntee_status status = nt_log_append(db->log, image, size, err);
-    if (status != NTEE_OK) return status;
-    db->number = frame->number;
-    db->check = frame->check;
-    return NTEE_OK;
+    return chain(db, image, frame, err);
 }
 
 /* Appends an open frame that announces `salt`. On success D1 holds for it. */
@@ -165,12 +165,9 @@ static ntee_status announce(nt_db *db, uint64_t salt, ntee_error *err) {
                       .number = db->number + 1,
                       .durable = nt_db_durable(db)};
     nt_frame_open_encode(image, &frame, salt, db->check, nt_log_tail(db->log));
-    ntee_status status = nt_log_append(db->log, image, sizeof image, err);
-    if (status != NTEE_OK) return status;
-    db->salt = salt;
-    db->number = frame.number;
-    db->check = frame.check;
-    return NTEE_OK;
+    ntee_status status = chain(db, image, &frame, err);
+    if (status == NTEE_OK) db->salt = salt;
+    return status;
 }
 
 /* Twice: without the salt nothing behind it verifies, so damage to the only open frame would look like a

@@ -108,6 +108,12 @@ nt_view nt_keydir_enter(nt_keydir *keydir) {
     return view;
 }
 
+int nt_keydir_try_enter(nt_keydir *keydir, nt_view *view) {
+    if (!nt_arena_try_enter(keydir->arena, &view->slot)) return 0;
+    view->version = atomic_load_explicit(&keydir->published, memory_order_acquire);
+    return 1;
+}
+
 void nt_keydir_leave(nt_keydir *keydir, nt_view view) {
     nt_arena_leave(keydir->arena, view.slot);
 }

@@ -87,6 +87,8 @@ typedef struct nt_view {
 
 /* Protects and gives the newest published version, for the length of one call. */
 nt_view nt_keydir_enter(nt_keydir *keydir);
+/* The same for a writer before its turn, who can do without: 1, or 0. */
+int nt_keydir_try_enter(nt_keydir *keydir, nt_view *view);
 void nt_keydir_leave(nt_keydir *keydir, nt_view view);
 
 /* Finds the way to a key's place in a view's version, and brings its memory near, for an nt_keydir_apply that

@@ -369,23 +369,6 @@ void nt_arena_rollback(nt_arena *arena) {
     arena->turn = arena->sealed;
 }
 
-void nt_arena_rewind(nt_arena *arena, uint64_t number) {
-    uint64_t queued = get(&arena->queued), end = arena->head + queued;
-    while (queued > 0 && arena->queue[--end & arena->queue_mask].turn > number) queued--;
-    atomic_store_explicit(&arena->queued, queued, memory_order_relaxed);
-    /* Rare enough to look at every node for those born since. Those that a later turn retired are out of
-     * the queue by now, and nothing born since was kept for a hold. */
-    for (uint32_t chunk = 0; chunk < arena->open; chunk++) {
-        for (uint32_t i = CHUNK_FIRST; i < end_of(arena, chunk); i++) {
-            uint32_t id = chunk << NT_ARENA_CHUNK_SHIFT | i;
-            const nt_node *node = node_of(arena, id);
-            if (node->birth > number && node->turn != FREE) release(arena, id);
-        }
-    }
-    arena->sealed = number;
-    arena->turn = number;
-}
-
 void nt_arena_publish(nt_arena *arena, uint64_t number) {
     int again = number == arena->published;
     arena->published = number;
@@ -443,6 +426,10 @@ void *nt_arena_scratch(nt_arena *arena) { return arena->scratch; }
 /* ---- Readers ---- */
 
 uint32_t nt_arena_enter(nt_arena *arena) { return nt_epoch_enter(&arena->epoch, &arena->clock); }
+
+int nt_arena_try_enter(nt_arena *arena, uint32_t *slot) {
+    return nt_epoch_try(&arena->epoch, &arena->clock, slot);
+}
 
 void nt_arena_leave(nt_arena *arena, uint32_t slot) { nt_epoch_leave(&arena->epoch, slot); }
 

@@ -45,9 +45,6 @@ void nt_arena_seal(nt_arena *arena);
 /* Ends a turn and undoes it: its nodes are freed, what it retired is not retired. Cannot fail.
  * Its number is given out again. */
 void nt_arena_rollback(nt_arena *arena);
-/* Undoes every sealed turn after `number`, which must be at least the published one, and whose versions
- * nobody has seen (a failed sync). Not inside a turn. */
-void nt_arena_rewind(nt_arena *arena, uint64_t number);
 /* Says that version `number` is published now: readers that enter from here on see it or a newer one.
  * Call after the store that publishes it. Frees some of the retired nodes once enough of them wait; calling
  * it again with the same number does so whatever waits. Any thread, one at a time, never beside a turn. */
@@ -66,6 +63,8 @@ void *nt_arena_scratch(nt_arena *arena);
 
 /* Protects every version that is published now or later, until nt_arena_leave. Short: one call. */
 uint32_t nt_arena_enter(nt_arena *arena);
+/* The same for a writer before its turn (nt_epoch_try): *slot and 1, or 0. */
+int nt_arena_try_enter(nt_arena *arena, uint32_t *slot);
 void nt_arena_leave(nt_arena *arena, uint32_t slot);
 /* Protects version `number` for long, at the price of the nodes that it alone reaches. The caller is
  * between enter and leave and has loaded that version. 0 where memory is short. */

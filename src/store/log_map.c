@@ -18,8 +18,8 @@
 /* Page faults are taken ahead only for a writer this fast: a page that is populated and not written is a
  * page of zeros more in the next sync. */
 #define POPULATE_RATE (256 * KIB)
-/* Bytes in SPEED_MS: a writer is fast, and gets large pages, from the one on, and slow below the other. At
- * FAST_FROM a sync every 100 ms writes at most three times the bytes that it would have to. */
+/* Bytes in SPEED_MS: a writer is fast, and gets large pages, from the one on, and slow below the other. With
+ * a sync every SPEED_MS at FAST_FROM there are as many zeros ahead as bytes, and the rest of a large page. */
 #define FAST_FROM (2 * MIB)
 #define SLOW_BELOW (512 * KIB)
 #define LARGE_PAGE (2 * MIB)
@@ -289,14 +289,15 @@ static void measure(nt_log *log, uint64_t tail) {
     int64_t now = NT_OS->now_boot(), elapsed = now - log->ahead_since;
     uint64_t grown = tail - log->ahead_from;
     int fast = atomic_load_explicit(&log->fast, memory_order_relaxed);
-    if (grown >= FAST_FROM && elapsed <= SPEED_MS) fast = 1;
     if (elapsed >= SPEED_MS) {
-        uint64_t speed = grown * SPEED_MS / (uint64_t)elapsed;
-        if (speed < SLOW_BELOW) fast = 0;
-        if (speed >= FAST_FROM) fast = 1;
+        log->ahead_speed = grown * SPEED_MS / (uint64_t)elapsed;
         log->ahead_from = tail;
         log->ahead_since = now;
+        if (log->ahead_speed < SLOW_BELOW) fast = 0;
+    } else if (grown > log->ahead_speed) {
+        log->ahead_speed = grown;
     }
+    if (log->ahead_speed >= FAST_FROM) fast = 1;
     int plain = !fast && tail < atomic_load_explicit(&log->large_end, memory_order_relaxed);
     atomic_store_explicit(&log->fast, fast, memory_order_relaxed);
     atomic_store_explicit(&log->plain, plain, memory_order_relaxed);
@@ -344,8 +345,10 @@ static void populate_window(nt_log *log, const nt_log_window *window, uint64_t f
 static void populate_ahead(nt_log *log, uint64_t tail) {
     if (log->ahead_rate < POPULATE_RATE) return;
     uint64_t to = tail + clamp(2 * log->ahead_rate, POPULATE_RATE, WINDOW_LEN);
-    /* A fast writer gets all that is mapped: the next sync will keep us for a while. */
-    if (atomic_load_explicit(&log->fast, memory_order_relaxed)) to = tail + 2 * WINDOW_LEN;
+    /* The next sync may keep us for as long as the speed is measured over, and need not write more zeros than
+     * are filled in that time. */
+    if (atomic_load_explicit(&log->fast, memory_order_relaxed))
+        to = tail + clamp(log->ahead_speed, POPULATE_RATE, 2 * WINDOW_LEN);
     nt_log_window *current = atomic_load_explicit(&log->current, memory_order_acquire);
     nt_log_window *next = atomic_load_explicit(&log->next, memory_order_acquire);
     if (current != NULL) populate_window(log, current, tail, to);

@@ -91,6 +91,7 @@ struct nt_log {
 
     uint64_t ahead_tail;              /* the tail at the last nt_log_prepare */
     uint64_t ahead_rate;              /* bytes appended between two of them, lately */
+    uint64_t ahead_speed;             /* bytes in 100 ms, lately */
     uint64_t ahead_from;              /* tail and time (now_boot) from which the speed is measured */
     int64_t ahead_since;
     uint64_t ahead_region;            /* the region whose residence is looked at next */

@@ -226,8 +226,7 @@ static void undone_turns_leave_no_node_twice(void **state) {
         }
         for (uint64_t back = nt_random_below(&r, COUNT); back > 0; back--) nt_arena_retire(arena, ids[back]);
         for (uint64_t more = nt_random_below(&r, COUNT); more > 0; more--) nt_arena_new(arena);
-        uint64_t what = nt_random_below(&r, 3);
-        if (what == 0) {
+        if (nt_random_below(&r, 2) == 0) {
             publish_turn(arena);
             nt_arena_begin(arena);
             for (uint32_t id = 1; id < 40000; id++) { /* and all of them away again */
@@ -235,43 +234,13 @@ static void undone_turns_leave_no_node_twice(void **state) {
             }
             publish_turn(arena);
             settle(arena, nt_arena_turn(arena));
-        } else if (what == 1) {
-            nt_arena_rollback(arena);
         } else {
-            uint64_t before = nt_arena_turn(arena) - 1;
-            nt_arena_seal(arena);
-            nt_arena_rewind(arena, before);
+            nt_arena_rollback(arena);
         }
         assert_int_equal(measure(arena).live, 0);
         assert_int_equal(measure(arena).waiting, 0);
         assert_true(measure(arena).free <= 2 * COUNT);
     }
-    nt_arena_destroy(arena);
-}
-
-static void rewind_takes_back_staged_turns(void **state) {
-    (void)state;
-    nt_arena *arena = nt_arena_create();
-    uint32_t a = replace(arena, 0); /* 1 */
-    publish_turn(arena);
-    uint32_t b = replace(arena, a); /* 2, staged and kept */
-    nt_arena_seal(arena);
-    uint32_t c = replace(arena, b); /* 3, staged */
-    nt_arena_seal(arena);
-    uint32_t d = replace(arena, c); /* 4, staged */
-    nt_arena_seal(arena);
-    nt_arena_rewind(arena, 2);
-    assert_int_equal(measure(arena).live, 1);
-    assert_int_equal(measure(arena).waiting, 1);
-    assert_int_equal(nt_arena_is_used(arena, a), 1);
-    assert_int_equal(nt_arena_is_used(arena, b), 1);
-    assert_int_equal(nt_arena_is_used(arena, c), 0);
-    assert_int_equal(nt_arena_is_used(arena, d), 0);
-    assert_int_equal(nt_arena_begin(arena), 3);
-    nt_arena_rollback(arena);
-    nt_arena_publish(arena, 2);
-    nt_arena_publish(arena, 2);
-    assert_int_equal(measure(arena).waiting, 0);
     nt_arena_destroy(arena);
 }
 
@@ -426,7 +395,6 @@ int main(void) {
         cmocka_unit_test(large_turns_do_not_pile_up),
         cmocka_unit_test(rollback_takes_back_births_and_retirements),
         cmocka_unit_test(undone_turns_leave_no_node_twice),
-        cmocka_unit_test(rewind_takes_back_staged_turns),
         cmocka_unit_test(a_hold_keeps_what_its_version_reaches_and_nothing_else),
         cmocka_unit_test(a_node_goes_from_hold_to_hold),
         cmocka_unit_test(exactly_the_protected_nodes_are_kept),

@@ -22,7 +22,6 @@ static ntee_status commit_one(uint8_t type, const char *key, const char *value) 
     nt_write w;
     nt_write_begin(&w, &db);
     assert_int_equal(nt_write_add(&w, type, key, strlen(key), value, strlen(value), &err), NTEE_OK);
-    w.only_if = type == NT_WIRE_PUT ? 0 : type;
     ntee_status status = nt_commit(&db, &w, &err);
     if (status == NTEE_OK && w.staged) nt_keydir_publish(db.keydir, w.staged);
     nt_write_end(&w);

@@ -44,6 +44,26 @@ static void every_slot_can_be_taken_once(void **state) {
     assert_true(nt_epoch_oldest(&epoch) == UINT64_MAX);
 }
 
+static void guests_leave_slots_for_readers(void **state) {
+    uint32_t slots[NT_EPOCH_SLOTS], guests = 0;
+    (void)state;
+    clock_now = 7;
+    while (guests < NT_EPOCH_SLOTS && nt_epoch_try(&epoch, &clock_now, &slots[guests])) guests++;
+    assert_true(guests >= 2 && guests <= NT_EPOCH_SLOTS / 4);
+    assert_int_equal(nt_epoch_oldest(&epoch), 7);
+    clock_now = 8;
+    uint32_t reader = nt_epoch_enter(&epoch, &clock_now);
+    for (uint32_t i = 0; i < guests; i++) {
+        assert_int_not_equal(slots[i], reader);
+        nt_epoch_leave(&epoch, slots[i]);
+    }
+    assert_int_equal(nt_epoch_oldest(&epoch), 8);
+    assert_int_equal(nt_epoch_try(&epoch, &clock_now, &slots[0]), 1);
+    nt_epoch_leave(&epoch, slots[0]);
+    nt_epoch_leave(&epoch, reader);
+    assert_true(nt_epoch_oldest(&epoch) == UINT64_MAX);
+}
+
 static void *enter_and_leave(void *arg) {
     uint32_t slot = nt_epoch_enter(&epoch, &clock_now);
     nt_epoch_leave(&epoch, slot);
@@ -107,6 +127,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(oldest_is_the_smallest_number_of_those_inside),
         cmocka_unit_test(every_slot_can_be_taken_once),
+        cmocka_unit_test(guests_leave_slots_for_readers),
         cmocka_unit_test(a_reader_waits_where_all_slots_are_taken),
         cmocka_unit_test(nothing_is_taken_from_under_a_reader),
     };

@@ -281,3 +281,28 @@ test("a batch over 1 GiB is refused before anything is written", { timeout: 6000
   );
   assert.deepEqual(await db.stats(), before);
 });
+
+test("large batches that follow each other, or overlap, do not share the memory of their requests", async () => {
+  const store = NteeDB.open(freshDir());
+  const items = (round) =>
+    Array.from({ length: 2500 }, (_, i) => ({
+      key: `${round}:${i}`,
+      value: { round, i, text: `${round}`.repeat(100) },
+    }));
+  // The first memory is free when the third begins; two are then made while others are on their way.
+  await store.putMany(items(0));
+  await store.putMany(items(1));
+  await Promise.all([2, 3, 4, 5].map((round) => store.putMany(items(round))));
+  await Promise.all([
+    store.putMany(items(6)).then(() => store.putMany(items(7))),
+    store.putMany(items(8)).then(() => store.putMany(items(9))),
+  ]);
+  for (let round = 0; round < 10; round++) {
+    const found = await store.prefixScanRecords(`${round}:`);
+    assert.deepEqual(
+      found.map(({ value }) => value).sort((a, b) => a.i - b.i),
+      items(round).map(({ value }) => value),
+    );
+  }
+  store.drop();
+});
