@@ -134,13 +134,15 @@ typedef struct ntee ntee; /* an open store */
 enum {
     NTEE_READ_ONLY = 1,        /* shared lock, writes nothing; NTEE_NOT_FOUND without a store */
     NTEE_SYNC_EVERY_WRITE = 2, /* the durable tier */
-    NTEE_NO_MMAP = 4           /* pread and pwrite only: slower, but a dying disk gives NTEE_IO
+    NTEE_NO_MMAP = 4,          /* pread and pwrite only: slower, but a dying disk gives NTEE_IO
                                   instead of killing the process with SIGBUS */
+    NTEE_ACCEPT_DAMAGE = 8     /* what was lost in damage that no key can be named for is given up: the
+                                  older records that may be out of date for it are read again */
 };
 
 typedef struct ntee_options {
     size_t size;               /* sizeof(ntee_options) */
-    uint32_t flags;            /* NTEE_READ_ONLY | NTEE_SYNC_EVERY_WRITE | NTEE_NO_MMAP */
+    uint32_t flags;            /* NTEE_READ_ONLY, NTEE_SYNC_EVERY_WRITE, ... */
     uint32_t sync_interval_ms; /* 1 to 60000; 0: 100 */
     uint64_t reserved[8];      /* zero */
 } ntee_options;
@@ -372,6 +374,55 @@ typedef struct ntee_stats {
 
 /* ntee_stats fills *stats from memory. NTEE_INVALID, NTEE_FORKED. */
 NTEE_API ntee_status ntee_stats(ntee *db, ntee_stats_t *stats);
+
+enum {
+    NTEE_STATE_GOOD = 0,
+    NTEE_STATE_READ_ONLY = 1,
+    NTEE_STATE_FAILED = 2 /* a sync, or an append that could not be undone, has failed: reads go on */
+};
+
+/* All that is known about an open store without reading it. All members are uint64_t, so that bindings can
+ * take it as it is. */
+typedef struct ntee_details {
+    uint64_t size;             /* in: sizeof(ntee_details_t) */
+    uint64_t records;          /* as ntee_stats */
+    uint64_t main_bytes;
+    uint64_t blob_bytes;
+    uint64_t sequence;         /* number of the newest write; every put and delete gets one */
+    uint64_t durable_sequence; /* writes up to this number survive power loss */
+    uint64_t sync_lag_ms;      /* the longest that a write has waited so far for the end of its sync */
+    uint64_t state;            /* NTEE_STATE_* */
+    uint64_t open_scans;       /* scans that keep an older state of the store in memory */
+    uint64_t was_clean;        /* recovery: 1 where the store had been closed */
+    uint64_t replayed;         /* ... writes that were read from the log */
+    uint64_t cut_bytes;        /* ... bytes of writes that a crash had left torn, cut off */
+    uint64_t salvaged_bytes;   /* ... those of them in which later writes were whole: see the salvage files */
+    uint64_t damaged;          /* ... places of the log that are not what was written (ntee_damage) */
+    uint64_t suspect_bytes;    /* ... records in the first so many bytes of the log may be out of date, since
+                                  one behind them is lost: reading them is NTEE_CORRUPT. 0: none */
+    uint64_t reserved[9];
+} ntee_details_t;
+
+/* ntee_details fills *details from memory. NTEE_INVALID, NTEE_FORKED. */
+NTEE_API ntee_status ntee_details(ntee *db, ntee_details_t *details);
+
+typedef struct ntee_place {
+    uint64_t offset; /* in the log */
+    uint64_t length; /* bytes */
+} ntee_place;
+
+/* ntee_damage lists the damaged places that opening the store found: the first `cap` of them go to `places`
+ * (which may be NULL where cap is 0), *count is their number. NTEE_INVALID, NTEE_FORKED. */
+NTEE_API ntee_status ntee_damage(ntee *db, ntee_place *places, size_t cap, size_t *count);
+
+/*
+ * ntee_verify reads every byte of the store and compares it with its checksums; reads and writes go on
+ * meanwhile. Each difference is an NTEE_CORRUPT error with file, offset and, where it is known, key; one
+ * damaged place may give several. The first `cap` go to `found` (NULL where cap is 0), *count is their
+ * number. NTEE_OK whatever was found; NTEE_INVALID, NTEE_IO, NTEE_NOMEM, NTEE_FORKED: the walk was not
+ * completed.
+ */
+NTEE_API ntee_status ntee_verify(ntee *db, ntee_error *found, size_t cap, size_t *count);
 
 /* ntee_sync returns when everything written before the call survives power loss. NTEE_IO, NTEE_FULL. */
 NTEE_API ntee_status ntee_sync(ntee *db);

@@ -27,7 +27,8 @@ static ntee_status check_options(const ntee_options *options, ntee_error *err) {
     if (options->size != sizeof *options)
         return nt_fail(err, NTEE_INVALID, "the options' size is %zu, not %zu", options->size,
                        sizeof *options);
-    if (options->flags & ~(uint32_t)(NTEE_READ_ONLY | NTEE_SYNC_EVERY_WRITE | NTEE_NO_MMAP))
+    if (options->flags & ~(uint32_t)(NTEE_READ_ONLY | NTEE_SYNC_EVERY_WRITE | NTEE_NO_MMAP |
+                                       NTEE_ACCEPT_DAMAGE))
         return nt_fail(err, NTEE_INVALID, "unknown or not yet known flags %#x", options->flags);
     if (options->sync_interval_ms > SYNC_INTERVAL_MAX)
         return nt_fail(err, NTEE_INVALID, "sync_interval_ms is %u, the limit is %u",
@@ -40,7 +41,8 @@ static ntee_status check_options(const ntee_options *options, ntee_error *err) {
 static ntee_status start(struct ntee *db, const char *path, const ntee_options *options,
                          ntee_error *err) {
     nt_open_options how = {.read_only = (options->flags & NTEE_READ_ONLY) != 0,
-                           .no_mmap = (options->flags & NTEE_NO_MMAP) != 0};
+                           .no_mmap = (options->flags & NTEE_NO_MMAP) != 0,
+                           .accept_damage = (options->flags & NTEE_ACCEPT_DAMAGE) != 0};
     uint32_t interval =
         options->sync_interval_ms ? options->sync_interval_ms : SYNC_INTERVAL_DEFAULT;
     size_t len = strlen(path) + 1;

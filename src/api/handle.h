@@ -49,6 +49,9 @@ ntee_status nt_handle_write(struct ntee *db, nt_write *write, int at_hand, ntee_
 /* Everything written so far is durable when it returns. */
 ntee_status nt_handle_sync(struct ntee *db, ntee_error *err);
 
+/* Fills *details, whatever its size says. */
+ntee_status nt_handle_details(struct ntee *db, ntee_details_t *details, ntee_error *err);
+
 /* Ends every scan that ntee_run left open. */
 void nt_handle_end_scans(struct ntee *db);
 

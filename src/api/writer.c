@@ -10,6 +10,9 @@ int nt_writer_init(nt_writer *writer, nt_db *db, int sync_each) {
     writer->sync_each = sync_each;
     writer->syncing = 0;
     writer->durable = nt_log_synced(db->log);
+    writer->durable_sequence = db->sequence;
+    writer->lag_ms = 0;
+    atomic_init(&writer->dirty_since, 0);
     atomic_init(&writer->written, writer->durable);
     atomic_init(&writer->marked, writer->durable);
     atomic_init(&writer->idle, 0);
@@ -55,17 +58,21 @@ static void fail(nt_writer *writer, const ntee_error *err) {
 typedef struct sample {
     uint64_t tail;
     const nt_version *staged;
+    uint64_t sequence;
+    int64_t since; /* when the oldest write was made that it covers and no sync before; 0: none */
 } sample;
 
 static sample take_sample(nt_writer *writer) {
     pthread_mutex_lock(&writer->turn);
-    sample s = {nt_log_tail(writer->db->log), nt_keydir_staged(writer->db->keydir)};
+    sample s = {nt_log_tail(writer->db->log), nt_keydir_staged(writer->db->keydir), writer->db->sequence,
+                atomic_load_explicit(&writer->dirty_since, memory_order_relaxed)};
+    atomic_store_explicit(&writer->dirty_since, 0, memory_order_relaxed);
     pthread_mutex_unlock(&writer->turn);
     return s;
 }
 
 /* One sync for everybody; called with `syncing` set and `group` unlocked. */
-static ntee_status lead(nt_writer *writer, uint64_t *durable, ntee_error *err) {
+static ntee_status lead(nt_writer *writer, sample *done, int64_t *lag_ms, ntee_error *err) {
     sample s = take_sample(writer);
     ntee_status status = nt_log_sync(writer->db->log, err);
     if (status != NTEE_OK) return status;
@@ -74,7 +81,8 @@ static ntee_status lead(nt_writer *writer, uint64_t *durable, ntee_error *err) {
         nt_keydir_publish(writer->db->keydir, s.staged);
         pthread_mutex_unlock(&writer->turn);
     }
-    *durable = s.tail;
+    *lag_ms = s.since ? NT_OS->now_boot() - s.since : 0;
+    *done = s;
     return NTEE_OK;
 }
 
@@ -88,16 +96,20 @@ static ntee_status wait_durable(nt_writer *writer, uint64_t target, ntee_error *
             nt_monitor_wait(&writer->group);
             continue;
         }
-        uint64_t durable = 0;
+        sample done = {0};
+        int64_t lag_ms = 0;
         writer->syncing = 1;
         nt_monitor_unlock(&writer->group);
-        status = lead(writer, &durable, err);
+        status = lead(writer, &done, &lag_ms, err);
         nt_monitor_lock(&writer->group);
         writer->syncing = 0;
-        if (status == NTEE_OK)
-            writer->durable = durable;
-        else
+        if (status == NTEE_OK) {
+            writer->durable = done.tail;
+            writer->durable_sequence = done.sequence;
+            if (lag_ms > writer->lag_ms) writer->lag_ms = lag_ms;
+        } else {
             fail(writer, err);
+        }
         nt_monitor_wake(&writer->group);
     }
     nt_monitor_unlock(&writer->group);
@@ -114,6 +126,8 @@ static ntee_status take_turn(nt_writer *writer, nt_write *write, uint64_t *end, 
         fail(writer, &broken);
     if (status != NTEE_OK || !write->staged) return status;
     *end = nt_log_tail(writer->db->log);
+    if (!atomic_load_explicit(&writer->dirty_since, memory_order_relaxed))
+        atomic_store_explicit(&writer->dirty_since, NT_OS->now_boot(), memory_order_relaxed);
     atomic_store(&writer->written, *end); /* before `idle` is looked at: see nt_writer_rest */
     if (!writer->sync_each) nt_keydir_publish(writer->db->keydir, write->staged);
     if (atomic_load(&writer->idle)) {
@@ -146,6 +160,17 @@ ntee_status nt_writer_write(nt_writer *writer, nt_write *write, int at_hand, nte
     /* An answer without a write rests on what others have staged: it is good once that is durable. */
     ntee_status durable = wait_durable(writer, end, err);
     return durable == NTEE_OK ? status : durable;
+}
+
+void nt_writer_measure(nt_writer *writer, nt_writer_figures *figures) {
+    pthread_mutex_lock(&writer->turn);
+    figures->sequence = writer->db->sequence;
+    pthread_mutex_unlock(&writer->turn);
+    nt_monitor_lock(&writer->group);
+    figures->durable_sequence = writer->durable_sequence;
+    figures->lag_ms = writer->lag_ms;
+    nt_monitor_unlock(&writer->group);
+    figures->failed = atomic_load(&writer->failed) != FINE;
 }
 
 ntee_status nt_writer_sync(nt_writer *writer, ntee_error *err) {

@@ -30,6 +30,9 @@ typedef struct nt_writer {
     nt_monitor work; /* the background waits here; guards nothing of the writer's */
     int syncing;
     uint64_t durable;
+    uint64_t durable_sequence; /* of the newest write that is durable; under `group` */
+    int64_t lag_ms;            /* longest time from a write to the end of its sync; under `group` */
+    _Atomic int64_t dirty_since; /* now_boot() of the first write that no sync has sampled, or 0 */
     _Atomic uint64_t written;
     _Atomic uint64_t marked; /* the value of `written` that the newest mark speaks for */
     atomic_int idle; /* the background sleeps until a write wakes it */
@@ -44,6 +47,17 @@ void nt_writer_destroy(nt_writer *writer);
 /* Commits a write and returns when it is as durable, and as visible, as the tier says. With `at_hand`
  * NTEE_WOULD_BLOCK instead of waiting for a turn or a sync. */
 ntee_status nt_writer_write(nt_writer *writer, nt_write *write, int at_hand, ntee_error *err);
+
+/* Figures for details. */
+typedef struct nt_writer_figures {
+    uint64_t sequence;         /* of the newest write */
+    uint64_t durable_sequence; /* of the newest one that is durable */
+    int64_t lag_ms;
+    int failed;
+} nt_writer_figures;
+
+/* Waits for a turn at most. */
+void nt_writer_measure(nt_writer *writer, nt_writer_figures *figures);
 
 /* Returns when everything written before the call is durable. */
 ntee_status nt_writer_sync(nt_writer *writer, ntee_error *err);

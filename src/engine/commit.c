@@ -152,9 +152,9 @@ static ntee_status append(nt_db *db, uint8_t *image, size_t size, nt_frame *fram
     frame->number = db->number + 1;
     frame->durable = nt_db_durable(db);
     if (frame->kind == NT_FRAME_DATA)
-        nt_frame_seal_digested(image, size, frame, db->salt, nt_log_tail(db->log));
+        nt_frame_seal_digested(image, size, frame, db->source.seed, db->salt, nt_log_tail(db->log));
     else
-        nt_frame_seal(image, size, frame, db->salt, nt_log_tail(db->log));
+        nt_frame_seal(image, size, frame, db->source.seed, db->salt, nt_log_tail(db->log));
     return chain(db, image, frame, err);
 }
 
@@ -164,9 +164,11 @@ static ntee_status announce(nt_db *db, uint64_t salt, ntee_error *err) {
     nt_frame frame = {.kind = NT_FRAME_OPEN,
                       .number = db->number + 1,
                       .durable = nt_db_durable(db)};
-    nt_frame_open_encode(image, &frame, salt, db->check, nt_log_tail(db->log));
+    nt_frame_open_encode(image, &frame, db->source.seed, salt, db->check, nt_log_tail(db->log));
     ntee_status status = chain(db, image, &frame, err);
-    if (status == NTEE_OK) db->salt = salt;
+    if (status != NTEE_OK) return status;
+    db->salt = salt;
+    db->announced_at = nt_log_tail(db->log);
     return status;
 }
 
@@ -185,6 +187,13 @@ ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
     if (status == NTEE_OK) status = announce(db, salt, err);
     db->announced = status == NTEE_OK;
     return status;
+}
+
+/* D3 for the frame of `size` bytes that comes. */
+static ntee_status announce_again(nt_db *db, size_t size, ntee_error *err) {
+    if (nt_log_tail(db->log) - db->announced_at < NT_ANNOUNCE_EVERY) return NTEE_OK;
+    ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + size, err);
+    return status == NTEE_OK ? announce(db, db->salt, err) : status;
 }
 
 /* Numbers every record of the image and applies it to the keydir's turn. *digest is the frame's then. */
@@ -207,13 +216,18 @@ static int stage(nt_db *db, nt_write *write, uint64_t position, uint64_t *digest
     return 1;
 }
 
-/* Whether the one record of a conditional write is to be written. */
-static int condition_holds(const nt_db *db, const nt_write *write) {
+/* Whether the one record of a conditional write is to be written: then *holds is 1. NTEE_EXISTS, or
+ * NTEE_CORRUPT where it is not known whether the key is still there, for a put-if-absent. */
+static ntee_status check_condition(const nt_db *db, const nt_write *write, int *holds, ntee_error *err) {
     nt_op op;
     nt_record_decode(write->image.data + NT_FRAME_HEAD_SIZE,
                      write->image.len - NT_FRAME_HEAD_SIZE, &op);
-    int there = nt_keydir_staged_entry(db->keydir, op.key, op.key_len) != NT_ENTRY_NONE;
-    return write->only_if == NT_WIRE_DELETE ? there : !there;
+    uint64_t entry = nt_keydir_staged_entry(db->keydir, op.key, op.key_len);
+    int there = entry != NT_ENTRY_NONE;
+    *holds = write->only_if == NT_WIRE_DELETE ? there : !there;
+    if (*holds || !there) return NTEE_OK;
+    ntee_status status = nt_fetch_doubt(&db->source, entry, op.key, op.key_len, err);
+    return status != NTEE_OK ? status : nt_fail(err, NTEE_EXISTS, "the key is there already");
 }
 
 ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
@@ -222,11 +236,11 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
     write->effective = 0;
     write->staged = NULL;
     if (write->count == 0) return NTEE_OK;
-    if (write->only_if && !condition_holds(db, write)) {
-        if (write->only_if == NT_WIRE_DELETE) return NTEE_OK;
-        return nt_fail(err, NTEE_EXISTS, "the key is there already");
-    }
-    ntee_status status = nt_commit_announce(db, err);
+    int wanted = 1;
+    ntee_status status = write->only_if ? check_condition(db, write, &wanted, err) : NTEE_OK;
+    if (status != NTEE_OK || !wanted) return status;
+    status = nt_commit_announce(db, err);
+    if (status == NTEE_OK) status = announce_again(db, size, err);
     if (status != NTEE_OK) return status;
     status = nt_log_reserve(db->log, size, err);
     if (status != NTEE_OK) return status;
@@ -251,9 +265,9 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
     return NTEE_OK;
 }
 
-ntee_status nt_commit_mark(nt_db *db, int clean, ntee_error *err) {
+ntee_status nt_commit_mark(nt_db *db, uint8_t flags, ntee_error *err) {
     _Alignas(8) uint8_t image[NT_FRAME_MARK_SIZE];
-    nt_frame frame = {.kind = NT_FRAME_MARK, .flags = clean ? NT_FRAME_CLEAN : 0};
+    nt_frame frame = {.kind = NT_FRAME_MARK, .flags = flags};
     ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + sizeof image, err);
     /* The salt once more, so that damage around its announcement does not hide what the mark says. */
     if (status == NTEE_OK) status = announce(db, db->salt, err);

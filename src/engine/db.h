@@ -8,7 +8,8 @@
  * Invariants:
  *  D1. `number`, `check` and `salt` describe the newest frame in the log; the next one chains to them.
  *  D2. `sequence` is the newest staged version's.
- *  D3. Before the first frame of this opening an open frame announces `salt` (announced = 1).
+ *  D3. Before the first frame of this opening an open frame announces `salt` (announced = 1), and once more
+ *      wherever NT_ANNOUNCE_EVERY bytes have come since: what is behind damage to it can be read from there.
  *  D4. The lock descriptor is open, and locked, for exactly as long as the store is.
  */
 #ifndef NT_ENGINE_DB_H
@@ -16,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/status.h"
 #include "format/record.h"
 #include "keydir/keydir.h"
@@ -23,21 +25,33 @@
 #include "store/log.h"
 
 #define NT_LOCK_NAME "LOCK"
+#define NT_ANNOUNCE_EVERY (64u * 1024u)
 
 /* What recovery found and did. */
 typedef struct nt_recovery {
     uint64_t durable;   /* W: everything before it had been synced */
     uint64_t end;       /* where the good frames end */
     uint64_t cut;       /* bytes of a torn end that were cut off, trailing zeros not counted */
+    uint64_t salvage;   /* of these, bytes to be saved first, since frames that verify are among them */
     uint64_t frames;
     uint64_t records;   /* ops read, live or not */
     int clean;          /* the store had been closed */
+    nt_buf damage;      /* nt_damage each: places below W that are not what was written */
+    uint64_t suspect;   /* position: a record below it may have been replaced in damage; 0: none */
+    int accepted;       /* damage was found, and accepted by this opening */
 } nt_recovery;
+
+/* Damaged bytes of the log. */
+typedef struct nt_damage {
+    uint64_t offset;
+    uint64_t length;
+} nt_damage;
 
 typedef struct nt_db {
     int dir;            /* descriptors; -1: none */
     int lock;
     int read_only;
+    int accept_damage;  /* what is lost in damage is given up */
     nt_log *log;
     nt_keydir *keydir;
     nt_source source;
@@ -47,6 +61,7 @@ typedef struct nt_db {
     uint64_t check;
     uint64_t sequence;
     int announced;
+    uint64_t announced_at;  /* where the salt was announced last */
     uint64_t durable_start; /* what was surely synced when the store was opened */
     nt_recovery recovery;
 } nt_db;

@@ -80,7 +80,9 @@ ntee_status nt_has(nt_db *db, const void *key, size_t key_len, ntee_error *err) 
     ntee_status status = nt_check_key(key, key_len, err);
     if (status != NTEE_OK) return status;
     nt_view view = nt_keydir_enter(db->keydir);
-    if (find(db, view, key, key_len) == NT_ENTRY_NONE) status = quiet(err, NTEE_NOT_FOUND);
+    uint64_t entry = find(db, view, key, key_len);
+    status = entry == NT_ENTRY_NONE ? quiet(err, NTEE_NOT_FOUND)
+                                    : nt_fetch_doubt(&db->source, entry, key, key_len, err);
     nt_keydir_leave(db->keydir, view);
     return status;
 }

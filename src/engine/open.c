@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "engine/commit.h"
 #include "engine/recover.h"
+#include "engine/salvage.h"
 
 #define LOCK_TRIES 100
 #define LOG_NAME_SIZE 32
@@ -56,36 +57,43 @@ static int see(void *arg, const char *name) {
     contents *c = arg;
     uint64_t generation = generation_of(name, ".log");
     if (generation > c->newest) c->newest = generation;
-    if (!generation && !generation_of(name, ".log.tmp") && strcmp(name, NT_LOCK_NAME) != 0) c->foreign++;
+    if (!generation && !generation_of(name, ".log.tmp") && !nt_salvage_number(name) &&
+        strcmp(name, NT_LOCK_NAME) != 0)
+        c->foreign++;
     return 0;
 }
 
-/* Whether a file begins as a log does: destroy removes nothing else of that name. 0, or the errno of what
- * kept it from being seen. */
-static int looks_like_log(int dir, const char *name, int *is_log) {
+/* Whether a file begins as one of ours does: destroy removes nothing else of that name. 0, or the errno of
+ * what kept it from being seen. */
+static int begins_with(int dir, const char *name, const char *wanted, int *does) {
     uint8_t magic[8];
     uint64_t size = 0;
     int fd;
-    *is_log = 0;
+    *does = 0;
     int failed = NT_OS->open_at(dir, name, 0, &fd);
     if (failed) return failed == ELOOP || failed == EISDIR || failed == EINVAL ? 0 : failed;
     failed = NT_OS->size(fd, &size);
     if (!failed && size >= sizeof magic) {
         failed = nt_os_read(fd, magic, sizeof magic, 0);
-        *is_log = !failed && memcmp(magic, "NTEE-LOG", 8) == 0;
+        *does = !failed && memcmp(magic, wanted, 8) == 0;
     }
     NT_OS->close(fd);
     return failed;
 }
 
+/* The magic of a file that is to be removed, which has to be looked at first; NULL: keep it. */
+static const char *magic_of(const contents *c, const char *name) {
+    uint64_t generation = generation_of(name, ".log");
+    if (generation) return c->remove == 2 || generation < c->newest ? NT_LOG_MAGIC : NULL;
+    return c->remove == 2 && nt_salvage_number(name) ? NT_SALVAGE_MAGIC : NULL;
+}
+
 static int clear_one(void *arg, const char *name) {
     contents *c = arg;
-    uint64_t generation = generation_of(name, ".log");
-    int leftover = generation_of(name, ".log.tmp") != 0;
-    int old = generation && (c->remove == 2 || generation < c->newest);
-    int is_log = 0;
-    int failed = old ? looks_like_log(c->dir, name, &is_log) : 0;
-    if (!failed && (leftover || is_log)) failed = NT_OS->unlink_at(c->dir, name);
+    const char *magic = magic_of(c, name);
+    int ours = generation_of(name, ".log.tmp") != 0;
+    int failed = magic ? begins_with(c->dir, name, magic, &ours) : 0;
+    if (!failed && ours) failed = NT_OS->unlink_at(c->dir, name);
     if (failed && !c->failed) c->failed = failed;
     return 0;
 }
@@ -235,31 +243,53 @@ void nt_db_forget_lock(nt_db *db) { close_fd(&db->lock); }
 /* ---- The log ---- */
 
 static ntee_status create_log(nt_db *db, ntee_error *err) {
-    uint8_t bytes[NT_LOG_HEADER_SIZE];
+    uint8_t bytes[NT_LOG_START] = {0};
     char name[LOG_NAME_SIZE];
-    nt_log_header header = {.version = NT_FORMAT_VERSION,
-                            .generation = 1,
-                            .durable = NT_LOG_HEADER_SIZE};
+    nt_log_header header = {.version = NT_FORMAT_VERSION, .generation = 1, .durable = NT_LOG_START};
     int failed = NT_OS->random(header.store_id, sizeof header.store_id);
     if (!failed) failed = NT_OS->random(&header.salt, sizeof header.salt);
     if (failed) return nt_fail_os(err, failed, "get random bytes for", "a new store");
     nt_log_header_encode(bytes, &header);
+    nt_log_header_encode(bytes + NT_LOG_COPY, &header);
     log_name(name, header.generation);
     return nt_log_create(db->dir, name, bytes, sizeof bytes, err);
 }
 
-static ntee_status read_header(nt_db *db, ntee_error *err) {
+/* Reads one of the two copies of the header. */
+static ntee_status read_copy(const nt_db *db, uint64_t offset, nt_log_header *header, ntee_error *err) {
     uint8_t bytes[NT_LOG_HEADER_SIZE];
     uint64_t size = nt_log_tail(db->log);
-    size_t len = size < sizeof bytes ? (size_t)size : sizeof bytes;
-    ntee_status status = nt_log_read(db->log, 0, bytes, len, err);
+    size_t len = size <= offset ? 0 : size - offset < sizeof bytes ? (size_t)(size - offset) : sizeof bytes;
+    ntee_status status = len ? nt_log_read(db->log, offset, bytes, len, err) : NTEE_OK;
     if (status != NTEE_OK) return status;
-    status = nt_log_header_decode(bytes, len, &db->header, nt_log_name(db->log), err);
-    if (status != NTEE_OK) return status;
+    return nt_log_header_decode(bytes, len, header, nt_log_name(db->log), err);
+}
+
+static ntee_status note_damage(nt_db *db, uint64_t offset, uint64_t length, ntee_error *err) {
+    nt_damage damage = {offset, length};
+    if (nt_buf_append(&db->recovery.damage, &damage, sizeof damage)) return NTEE_OK;
+    return nt_fail(err, NTEE_NOMEM, "no memory to note damage");
+}
+
+/* Reads the header, or where that is damaged, its copy. A newer format may have no copy. */
+static ntee_status read_header(nt_db *db, ntee_error *err) {
+    nt_log_header copy;
+    ntee_error second;
+    ntee_status status = read_copy(db, 0, &db->header, err);
+    if (status != NTEE_OK && status != NTEE_CORRUPT && status != NTEE_VERSION) return status;
+    ntee_status other = read_copy(db, NT_LOG_COPY, &copy, &second);
+    if (status != NTEE_OK && other != NTEE_OK) return status;
+    if (status != NTEE_OK) {
+        db->header = copy;
+        status = note_damage(db, 0, NT_LOG_HEADER_SIZE, err);
+    } else if (other == NTEE_CORRUPT || other == NTEE_VERSION) {
+        status = note_damage(db, NT_LOG_COPY, NT_LOG_HEADER_SIZE, err);
+    }
     db->source.log = db->log;
     db->source.base = db->header.base;
+    db->source.trusted = db->header.base;
     db->source.seed = nt_store_seed(db->header.store_id);
-    return NTEE_OK;
+    return status;
 }
 
 static ntee_status list_dir(nt_db *db, contents *c, int (*each)(void *, const char *),
@@ -274,6 +304,13 @@ static ntee_status list_dir(nt_db *db, contents *c, int (*each)(void *, const ch
 static ntee_status clear_leftovers(nt_db *db, uint64_t newest, ntee_error *err) {
     contents c = {.dir = db->dir, .remove = 1, .newest = newest};
     return list_dir(db, &c, clear_one, err);
+}
+
+/* Says in the log that what was found damaged is accepted. */
+static ntee_status accept_damage(nt_db *db, ntee_error *err) {
+    ntee_status status = nt_commit_announce(db, err);
+    if (status == NTEE_OK) status = nt_commit_mark(db, NT_FRAME_ACCEPTED, err);
+    return status == NTEE_OK ? nt_log_sync(db->log, err) : status;
 }
 
 /* Finds the newest log, or makes the first one. */
@@ -311,12 +348,14 @@ static ntee_status load(nt_db *db, const char *path, const nt_open_options *opti
     status = nt_recover(db, err);
     if (status == NTEE_OK && !db->read_only) status = clear_leftovers(db, generation, err);
     if (status == NTEE_OK && !db->read_only && !db->recovery.clean) status = sync_names(db, path, err);
+    if (status == NTEE_OK && !db->read_only && db->recovery.accepted) status = accept_damage(db, err);
     return status;
 }
 
 static void release(nt_db *db) {
     ntee_error ignored;
     nt_keydir_destroy(db->keydir);
+    nt_buf_free(&db->recovery.damage);
     if (db->log) nt_log_close(db->log, &ignored);
     close_fd(&db->dir);
     /* Said aloud, since a child forked just now may not have come to close its copy of the descriptor. */
@@ -329,6 +368,7 @@ ntee_status nt_db_open(nt_db *db, const char *path, const nt_open_options *optio
                        ntee_error *err) {
     empty(db);
     db->read_only = options->read_only;
+    db->accept_damage = options->accept_damage;
     ntee_status status = enter(db, path, !options->read_only, err);
     if (status == NTEE_OK && !db->read_only) sign_lock(db);
     if (status == NTEE_OK) status = load(db, path, options, err);
@@ -371,7 +411,7 @@ ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *
     ntee_error ignored; /* of a mark that does not fit: nobody misses it */
     if (needs_mark(db) && !failed && !destroy && nt_commit_announce(db, &ignored) == NTEE_OK) {
         status = nt_log_sync(db->log, err);
-        if (status == NTEE_OK) (void)nt_commit_mark(db, 1, &ignored);
+        if (status == NTEE_OK) (void)nt_commit_mark(db, NT_FRAME_CLEAN, &ignored);
     }
     closed = nt_log_close(db->log, status == NTEE_OK ? err : &(ntee_error){0});
     if (status == NTEE_OK) status = closed;

@@ -12,6 +12,7 @@
 typedef struct nt_open_options {
     int read_only;
     int no_mmap;
+    int accept_damage; /* what was lost in damage is given up, and said so in the log */
 } nt_open_options;
 
 /* Opens the store in `path` into *db. On failure *db holds nothing. Errors as ntee_open. */

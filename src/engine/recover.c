@@ -5,162 +5,90 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/os.h"
+#include "engine/trail.h"
+#include "engine/salvage.h"
 
-#define READ_AHEAD (1u << 20)
-#define ZEROS_A_STEP 4096u
+#define SMALLEST_RECORD 32u /* a head and a key of one byte */
 
-/* Bytes of the log in order: in place where it is mapped, else through a buffer. */
-typedef struct reader {
-    const nt_log *log;
-    uint64_t end;
-    nt_buf buf;
-    uint64_t buf_at; /* offset of buf.data[0] */
-} reader;
+/* A place of the log that does not verify, below W, and where the trail goes on behind it. */
+typedef struct gap {
+    uint64_t from;
+    nt_trail after;
+} gap;
 
-/* Gives at least min(len, end - offset) bytes at `offset`. NULL with *err set where they cannot be read. */
-static const uint8_t *look(reader *r, uint64_t offset, uint64_t len, ntee_error *err) {
-    uint64_t left = r->end - offset;
-    if (len > left) len = left;
-    const uint8_t *at = nt_log_view(r->log, offset, (size_t)len);
-    if (at) return at;
-    if (offset >= r->buf_at && offset - r->buf_at <= r->buf.len &&
-        len <= r->buf.len - (offset - r->buf_at))
-        return r->buf.data + (offset - r->buf_at);
-    uint64_t want = len < READ_AHEAD ? READ_AHEAD : len;
-    if (want > left) want = left;
-    r->buf.len = 0;
-    if (!nt_buf_reserve(&r->buf, (size_t)want + 8)) {
-        nt_fail(err, NTEE_NOMEM, "no memory to read %s", nt_log_name(r->log));
-        return NULL;
-    }
-    if (nt_log_read(r->log, offset, r->buf.data, (size_t)want, err) != NTEE_OK) return NULL;
-    r->buf.len = (size_t)want;
-    r->buf_at = offset;
-    return r->buf.data;
+/* One recovery. */
+typedef struct recovery {
+    nt_db *db;
+    nt_reader reader;
+    nt_trail trail;
+    nt_buf gaps;       /* gap each, in the order of the file */
+    uint64_t open_gap; /* where the last gap ends that may have held more records, until one comes; else 0 */
+    uint64_t open_len; /* bytes of it that may have been records */
+    int forgiven;      /* what is missing in front of the next record has been accepted */
+} recovery;
+
+static const gap *gap_at(const recovery *r, size_t i) {
+    return i * sizeof(gap) < r->gaps.len ? (const gap *)(const void *)r->gaps.data + i : NULL;
 }
 
-/* Reads as much of the head at `offset` as nt_frame_head_ok wants. NULL with *err set where it cannot be
- * read. */
-static const uint8_t *look_head(reader *r, uint64_t offset, ntee_error *err) {
-    return look(r, offset, NT_FRAME_OPEN_SIZE, err);
+/* ---- First pass: where the log ends, and where it is damaged ------------------------------------------ */
+
+static ntee_status no_memory(ntee_error *err) {
+    return nt_fail(err, NTEE_NOMEM, "no memory to read a damaged log");
 }
 
-/* Verifies the frame at `offset`. 0 with *err set where it cannot be read. The body is read only once the
- * head says how long it is: any other word that looks like a size would have the rest of the file read for
- * it. */
-static int verify(reader *r, uint64_t offset, uint64_t salt, nt_frame_state *state,
-                  nt_frame *frame, ntee_error *err) {
-    uint64_t left = r->end - offset;
-    *state = NT_FRAME_END;
-    if (left < NT_FRAME_HEAD_SIZE) return 1;
-    const uint8_t *at = look_head(r, offset, err);
-    if (!at) return 0;
-    *state = nt_load64(at) ? NT_FRAME_BAD_HEAD : NT_FRAME_END;
-    if (!nt_frame_head_ok(at, left, salt, offset, frame)) return 1;
-    at = look(r, offset, frame->size, err);
-    if (!at) return 0;
-    *state = nt_frame_verify(at, left, salt, offset, frame);
-    return 1;
-}
-
-/* What the walk over the frames knows. */
-typedef struct chain {
-    uint64_t at; /* offset behind the last good frame */
-    uint64_t salt;
-    uint64_t number;
-    uint64_t check;
-    uint64_t durable;
-    uint64_t frames;
-    int clean; /* the last frame is a clean mark */
-} chain;
-
-/* Whether a frame that verifies on its own is the next one of the chain. */
-static int chains(const chain *c, const nt_frame *frame) {
-    if (frame->number != c->number + 1 || frame->durable > c->at || frame->durable < c->durable)
-        return 0;
-    if (frame->kind != NT_FRAME_OPEN) return 1;
-    uint64_t salt, previous;
-    nt_frame_open_decode(frame, &salt, &previous);
-    return previous == c->check;
-}
-
-static void follow(chain *c, const nt_frame *frame) {
-    uint64_t previous;
-    if (frame->kind == NT_FRAME_OPEN) nt_frame_open_decode(frame, &c->salt, &previous);
-    c->at += frame->size;
-    c->number = frame->number;
-    c->check = frame->check;
-    c->durable = frame->durable;
-    c->frames++;
-    c->clean = frame->kind == NT_FRAME_MARK && (frame->flags & NT_FRAME_CLEAN);
-}
-
-/* Moves *at to the next word that is not zero, or to the end: what was allocated ahead is long and empty. */
-static int skip_zeros(reader *r, uint64_t *at, ntee_error *err) {
-    while (r->end - *at >= 8) {
-        uint64_t left = r->end - *at;
-        uint64_t len = (left < ZEROS_A_STEP ? left : ZEROS_A_STEP) & ~(uint64_t)7u;
-        const uint8_t *bytes = look(r, *at, len, err);
-        if (!bytes) return 0;
-        for (uint64_t i = 0; i < len; i += 8, *at += 8)
-            if (nt_load64(bytes + i)) return 1;
-    }
-    return 1;
-}
-
-/* Looks behind the first place that does not verify for frames that do, since they may say that it had been
- * synced: raises *durable to what they say. *cut is where the last byte that is not zero ends. */
-static ntee_status search(reader *r, const chain *c, uint64_t *durable, uint64_t *cut,
-                          ntee_error *err) {
-    uint64_t salt = c->salt;
-    uint64_t number = c->number;
-    *cut = c->at;
-    for (uint64_t at = c->at;; at += 8) {
-        nt_frame frame;
-        if (!skip_zeros(r, &at, err)) return err->status;
-        if (r->end - at < 8) break;
-        const uint8_t *bytes = look_head(r, at, err);
-        if (!bytes) return err->status;
-        *cut = at + 8;
-        if (!nt_frame_head_ok(bytes, r->end - at, salt, at, &frame) || frame.number <= number) continue;
-        number = frame.number;
-        if (frame.durable > *durable) *durable = frame.durable;
-        if (frame.kind == NT_FRAME_OPEN) {
-            uint64_t previous;
-            nt_frame_open_decode(&frame, &salt, &previous);
-        }
-    }
-    return NTEE_OK;
-}
-
-static ntee_status damage(const nt_db *db, uint64_t offset, ntee_error *err) {
-    return nt_fail_corrupt(err, nt_log_name(db->log), offset,
-                           "bytes that had been synced are not what was written");
-}
-
-/* First pass: walks the frames. Fills *c and db->recovery. */
-static ntee_status find_end(nt_db *db, reader *r, chain *c, ntee_error *err) {
+/* Walks the frames and finds the gaps. *used is where the last byte that is not zero ends. */
+static ntee_status walk(recovery *r, uint64_t *used, ntee_error *err) {
+    nt_trail *c = &r->trail;
     nt_frame frame;
-    nt_frame_state state;
     for (;;) {
-        if (!verify(r, c->at, c->salt, &state, &frame, err)) return err->status;
-        if (state != NT_FRAME_GOOD || !chains(c, &frame)) break;
-        follow(c, &frame);
-    }
-    uint64_t durable = c->durable > db->header.durable ? c->durable : db->header.durable;
-    uint64_t cut = c->at;
-    db->recovery.clean = c->clean && c->at == r->end;
-    if (!db->recovery.clean) {
-        ntee_status status = search(r, c, &durable, &cut, err);
+        int got = nt_trail_next(&r->reader, c, &frame, err);
+        if (got < 0) return err->status;
+        if (got) {
+            nt_trail_follow(c, &frame);
+            continue;
+        }
+        *used = c->at;
+        if (c->clean && c->at == r->reader.end) return NTEE_OK;
+        gap g = {.from = c->at};
+        ntee_status status = nt_trail_resume(&r->reader, c, &g.after, used, err);
         if (status != NTEE_OK) return status;
+        if (g.after.at == r->reader.end) return NTEE_OK;
+        if (!nt_buf_append(&r->gaps, &g, sizeof g)) return no_memory(err);
+        *c = g.after;
     }
-    if (c->at < durable) return damage(db, c->at, err);
-    db->recovery.durable = durable;
-    db->recovery.end = c->at;
-    db->recovery.frames = c->frames;
-    db->recovery.cut = cut - c->at;
+}
+
+/* Decides what the gaps are. Below W they are damage; the first one above it is the torn end, though frames
+ * that verify follow it. What the header calls synced and is not there is damage as well. */
+static ntee_status judge(recovery *r, uint64_t used, ntee_error *err) {
+    nt_recovery *found = &r->db->recovery;
+    uint64_t durable = r->trail.durable > r->db->header.durable ? r->trail.durable : r->db->header.durable;
+    uint64_t end = r->trail.at;
+    if (end < durable) {
+        gap g = {.from = end, .after = r->trail};
+        g.after.at = durable;
+        g.after.loose = 1;
+        g.after.clean = 0;
+        if (!nt_buf_append(&r->gaps, &g, sizeof g)) return no_memory(err);
+        end = durable;
+    }
+    found->clean = r->trail.clean && end == r->reader.end;
+    for (size_t i = 0; gap_at(r, i); i++) {
+        if (gap_at(r, i)->from < durable) continue;
+        end = gap_at(r, i)->from;
+        found->salvage = (used > r->trail.at ? used : r->trail.at) - end;
+        r->gaps.len = i * sizeof(gap);
+        found->clean = 0;
+    }
+    found->durable = durable;
+    found->end = end;
+    found->cut = used > end ? used - end : 0;
+    if (found->salvage > found->cut) found->cut = found->salvage;
     return NTEE_OK;
 }
+
+/* ---- Second pass: what the records say --------------------------------------------------------------- */
 
 /* Whether this version of the library can apply an op; a later one's are refused rather than misread. */
 static int known(const nt_op *op) {
@@ -168,15 +96,49 @@ static int known(const nt_op *op) {
            op->kind == NT_OP_DELETE || op->kind == NT_OP_EVICT || op->kind == NT_OP_DAMAGED;
 }
 
+/* Whether sequence numbers are contiguous at an offset: a rewrite leaves out what is dead. */
+static int contiguous(const nt_db *db, uint64_t offset) {
+    return db->header.generation == 1 || offset >= db->header.durable;
+}
+
+/* Applies one record to the keydir's turn. A number that was left out says that a record is lost: then every
+ * record before this one may be out of date. */
+static ntee_status apply(recovery *r, const nt_op *op, uint64_t offset, ntee_error *err) {
+    nt_db *db = r->db;
+    uint64_t position = db->source.base + offset, old;
+    if (!known(op))
+        return nt_fail(err, NTEE_VERSION, "%s has records that need a newer version", nt_log_name(db->log));
+    if (op->sequence != db->sequence + 1 && contiguous(db, offset) && !r->forgiven)
+        db->recovery.suspect = position;
+    r->forgiven = 0;
+    r->open_gap = 0;
+    if (!nt_keydir_apply(db->keydir, op, position, NULL, &old))
+        return nt_fail(err, NTEE_NOMEM, "no memory for the index");
+    db->sequence = op->sequence;
+    db->recovery.records++;
+    return NTEE_OK;
+}
+
+/* Applies a good frame's records. */
+static ntee_status apply_frame(recovery *r, const nt_frame *frame, uint64_t offset, ntee_error *err) {
+    uint64_t at = 0, size, len = frame->size - NT_FRAME_HEAD_SIZE;
+    ntee_status status = NTEE_OK;
+    for (; at < len && status == NTEE_OK; at += size) {
+        nt_op op;
+        size = nt_record_decode(frame->body + at, len - at, &op);
+        status = apply(r, &op, offset + NT_FRAME_HEAD_SIZE + at, err);
+    }
+    return status;
+}
+
 /* Checks a good frame's records: all of them by their key check, those that were never synced by their value
- * check too. Returns 1, or 0 with the offset of the first bad one. */
-static int records_hold(const nt_db *db, const nt_frame *frame, uint64_t offset, uint64_t *bad) {
+ * check too. */
+static int records_hold(const nt_db *db, const nt_frame *frame, uint64_t offset) {
     uint64_t at = 0, size;
     int deep = offset + frame->size > db->recovery.durable;
     for (; at < frame->size - NT_FRAME_HEAD_SIZE; at += size) {
         const uint8_t *record = frame->body + at;
         nt_op op;
-        *bad = offset + NT_FRAME_HEAD_SIZE + at;
         size = nt_record_decode(record, frame->size - NT_FRAME_HEAD_SIZE - at, &op);
         if (!size || !nt_record_key_ok(record, &op, db->source.seed)) return 0;
         if (deep && !nt_record_value_ok(record, &op, db->source.seed)) return 0;
@@ -184,90 +146,165 @@ static int records_hold(const nt_db *db, const nt_frame *frame, uint64_t offset,
     return 1;
 }
 
-/* Applies a frame's records to the keydir's turn. */
-static ntee_status apply(nt_db *db, const nt_frame *frame, uint64_t offset, ntee_error *err) {
-    uint64_t at = 0, size, old;
+/* Decodes the record at `at` of a gap, where one stands that belongs there: under a good key check, with a
+ * number that may follow the last one `skipped` bytes before. 1, or 0; -1 with *err set. */
+static int rescue_one(recovery *r, uint64_t at, uint64_t to, uint64_t skipped, uint64_t *size, nt_op *op,
+                      ntee_error *err) {
+    const nt_db *db = r->db;
+    uint64_t known_len = NT_RECORD_HEAD_SIZE;
+    const uint8_t *record = nt_reader_look(&r->reader, at, known_len, err);
+    if (!record) return -1;
+    uint64_t ahead = nt_load64(record + 8) - db->sequence;
+    if (ahead == 0 || ahead > (contiguous(db, at) ? 1 + skipped / SMALLEST_RECORD : INT64_MAX)) return 0;
+    while ((*size = nt_record_claimed_size(record, known_len)) > known_len) {
+        if (*size > to - at) return 0;
+        known_len = *size;
+        record = nt_reader_look(&r->reader, at, known_len, err);
+        if (!record) return -1;
+    }
+    return nt_record_decode(record, *size, op) != 0 && nt_record_key_ok(record, op, db->source.seed);
+}
+
+/* Applies the records between `from` and `to` that are whole, though no frame around them verifies. Their
+ * values are checked whenever they are read, like all values. */
+static ntee_status rescue(recovery *r, uint64_t from, uint64_t to, ntee_error *err) {
+    nt_damage damage = {from, to - from};
+    uint64_t at = from, last = from, size;
+    int filled = 1; /* all of it is records, with frame heads between them */
+    nt_op op;
+    r->forgiven = 0; /* from here on something else may be missing */
+    if (!nt_buf_append(&r->db->recovery.damage, &damage, sizeof damage)) return no_memory(err);
+    while (to - at >= SMALLEST_RECORD) {
+        int got = rescue_one(r, at, to, at - last, &size, &op, err);
+        if (got < 0) return err->status;
+        if (!got) {
+            at += 8;
+            continue;
+        }
+        ntee_status status = apply(r, &op, at, err);
+        if (status != NTEE_OK) return status;
+        filled &= at - last == NT_FRAME_HEAD_SIZE || (at == last && last != from);
+        at += size;
+        last = at;
+    }
+    if ((filled && last == to) || to - from < NT_FRAME_HEAD_SIZE + SMALLEST_RECORD) return NTEE_OK;
+    if (!contiguous(r->db, from)) r->db->recovery.suspect = r->db->source.base + to;
+    r->open_gap = to;
+    r->open_len = to - from;
+    return NTEE_OK;
+}
+
+/* What a frame says besides records. */
+static ntee_status heed(recovery *r, const nt_frame *frame, ntee_error *err) {
+    nt_recovery *found = &r->db->recovery;
     if (frame->kind == NT_FRAME_SCHEMA)
         return nt_fail(err, NTEE_VERSION, "%s has an index schema, which needs a newer version",
-                       nt_log_name(db->log));
-    for (; at < frame->size - NT_FRAME_HEAD_SIZE; at += size) {
-        nt_op op;
-        uint64_t position = db->source.base + offset + NT_FRAME_HEAD_SIZE + at;
-        size = nt_record_decode(frame->body + at, frame->size - NT_FRAME_HEAD_SIZE - at, &op);
-        if (!known(&op))
-            return nt_fail(err, NTEE_VERSION, "%s has records that need a newer version",
-                           nt_log_name(db->log));
-        if (!nt_keydir_apply(db->keydir, &op, position, NULL, &old))
-            return nt_fail(err, NTEE_NOMEM, "no memory for the index");
-        db->sequence = op.sequence;
-        db->recovery.records++;
+                       nt_log_name(r->db->log));
+    if (frame->kind == NT_FRAME_MARK && (frame->flags & NT_FRAME_ACCEPTED)) {
+        found->suspect = 0;
+        found->damage.len = 0;
+        r->open_gap = 0;
+        r->forgiven = 1;
     }
     return NTEE_OK;
 }
 
-/* Second pass: applies the records up to recovery.end, or to the first frame above W whose records do not
- * hold, which then is the torn end. */
-static ntee_status fold(nt_db *db, reader *r, chain *c, ntee_error *err) {
+/* Applies the records up to recovery.end, or to the first frame above W whose records do not hold, which then
+ * is the torn end. */
+static ntee_status fold(recovery *r, ntee_error *err) {
+    nt_recovery *found = &r->db->recovery;
+    nt_trail *c = &r->trail;
+    size_t gaps = 0;
     nt_frame frame;
-    nt_frame_state state;
-    uint64_t bad;
     ntee_status status = NTEE_OK;
-    while (c->at < db->recovery.end) {
-        if (!verify(r, c->at, c->salt, &state, &frame, err)) return err->status;
-        if (state != NT_FRAME_GOOD) return damage(db, c->at, err);
-        if (frame.kind == NT_FRAME_DATA && !records_hold(db, &frame, c->at, &bad)) {
-            if (c->at < db->recovery.durable) return damage(db, bad, err);
-            db->recovery.cut += db->recovery.end - c->at;
-            db->recovery.end = c->at;
+    while (c->at < found->end && status == NTEE_OK) {
+        const gap *next = gap_at(r, gaps);
+        if (next && next->from == c->at) {
+            status = rescue(r, c->at, next->after.at, err);
+            *c = next->after;
+            gaps++;
+            continue;
+        }
+        int got = nt_trail_next(&r->reader, c, &frame, err);
+        if (got < 0) return err->status;
+        if (!got)
+            return nt_fail_corrupt(err, nt_log_name(r->db->log), c->at,
+                                   "other bytes came at the second reading");
+        if (frame.kind != NT_FRAME_DATA) {
+            status = heed(r, &frame, err);
+        } else if (records_hold(r->db, &frame, c->at)) {
+            status = apply_frame(r, &frame, c->at, err);
+        } else if (c->at < found->durable) {
+            status = rescue(r, c->at, c->at + frame.size, err);
+        } else {
+            found->cut += found->end - c->at;
+            found->salvage = found->cut;
+            found->end = c->at;
             break;
         }
-        if (frame.kind == NT_FRAME_DATA || frame.kind == NT_FRAME_SCHEMA)
-            status = apply(db, &frame, c->at, err);
-        if (status != NTEE_OK) return status;
-        follow(c, &frame);
+        if (status == NTEE_OK) nt_trail_follow(c, &frame);
     }
     return status;
 }
 
-static chain chain_start(const nt_log_header *header) {
-    chain c = {.at = NT_LOG_HEADER_SIZE, .salt = header->salt, .durable = NT_LOG_HEADER_SIZE};
-    return c;
+/* A gap that no record has followed may have held the newest of all: what is before it is suspect, and the
+ * numbers that may have been used in it are not used again, so that the next opening sees this, too. */
+static void close_gap(recovery *r) {
+    if (!r->open_gap) return;
+    r->db->recovery.suspect = r->db->source.base + r->open_gap;
+    r->db->sequence += 1 + r->open_len / SMALLEST_RECORD;
 }
 
 /* Brings the file in line with what was read. */
 static ntee_status settle(nt_db *db, ntee_error *err) {
-    ntee_status status = nt_log_cut(db->log, db->recovery.end, err);
-    db->durable_start = db->recovery.durable;
-    if (status != NTEE_OK || db->read_only || db->recovery.clean) return status;
-    db->durable_start = db->recovery.end;
-    return nt_log_rewrite(db->log, db->recovery.durable, 1, err);
+    nt_recovery *found = &db->recovery;
+    db->durable_start = found->durable;
+    if (!db->read_only && found->salvage)
+        nt_salvage(db->dir, db->log, db->header.generation, found->end, found->salvage);
+    ntee_status status = nt_log_cut(db->log, found->end, err);
+    if (status != NTEE_OK || db->read_only || found->clean) return status;
+    db->durable_start = found->end;
+    return nt_log_rewrite(db->log, found->durable, 1, err);
+}
+
+/* Both passes, inside the keydir's turn. */
+static ntee_status read_all(recovery *r, ntee_error *err) {
+    nt_db *db = r->db;
+    uint64_t used = 0;
+    ntee_status status = walk(r, &used, err);
+    if (status == NTEE_OK) status = judge(r, used, err);
+    if (status != NTEE_OK) return status;
+    r->trail = nt_trail_start(&db->header);
+    status = fold(r, err);
+    if (status != NTEE_OK) return status;
+    close_gap(r);
+    db->recovery.frames = r->trail.frames;
+    if (db->accept_damage && db->recovery.damage.len) {
+        db->recovery.accepted = 1;
+        db->recovery.suspect = 0;
+    }
+    return settle(db, err);
 }
 
 ntee_status nt_recover(nt_db *db, ntee_error *err) {
-    reader r = {.log = db->log, .end = nt_log_tail(db->log)};
-    chain c = chain_start(&db->header);
-    ntee_status status;
-    if (db->header.durable > r.end || db->header.durable < NT_LOG_HEADER_SIZE)
-        return damage(db, r.end, err);
-    status = find_end(db, &r, &c, err);
-    if (status != NTEE_OK) goto out;
-    if (!nt_keydir_begin(db->keydir)) {
-        status = nt_fail(err, NTEE_NOMEM, "no memory for the index");
-        goto out;
-    }
-    c = chain_start(&db->header);
-    status = fold(db, &r, &c, err);
-    if (status == NTEE_OK) status = settle(db, err);
-    if (status != NTEE_OK) {
+    recovery r = {.db = db, .trail = nt_trail_start(&db->header)};
+    if (db->header.durable > nt_log_tail(db->log))
+        return nt_fail_corrupt(err, nt_log_name(db->log), nt_log_tail(db->log),
+                               "the log is shorter than what had been synced");
+    if (!nt_keydir_begin(db->keydir)) return nt_fail(err, NTEE_NOMEM, "no memory for the index");
+    nt_reader_begin(&r.reader, db->log, db->source.seed, nt_log_tail(db->log));
+    ntee_status status = read_all(&r, err);
+    if (status == NTEE_OK) {
+        nt_keydir_publish(db->keydir, nt_keydir_seal(db->keydir, db->sequence,
+                                                     db->source.base + db->recovery.end));
+        db->salt = r.trail.salt;
+        db->number = r.trail.number;
+        db->check = r.trail.check;
+        if (db->recovery.suspect > db->source.trusted) db->source.trusted = db->recovery.suspect;
+    } else {
         nt_keydir_rollback(db->keydir);
-        goto out;
     }
-    nt_keydir_publish(db->keydir, nt_keydir_seal(db->keydir, db->sequence,
-                                                 db->source.base + db->recovery.end));
-    db->salt = c.salt;
-    db->number = c.number;
-    db->check = c.check;
-out:
-    nt_buf_free(&r.buf);
+    nt_reader_end(&r.reader);
+    nt_buf_free(&r.gaps);
     return status;
 }

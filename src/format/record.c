@@ -7,7 +7,7 @@
 
 /* ---- The log's header ---------------------------------------------------------------------------- */
 
-static const uint8_t LOG_MAGIC[8] = {'N', 'T', 'E', 'E', '-', 'L', 'O', 'G'};
+static const uint8_t LOG_MAGIC[8] = NT_LOG_MAGIC;
 
 enum {
     HEADER_VERSION = 8,
@@ -56,7 +56,7 @@ static const char *header_fault(const uint8_t *bytes, size_t len, const nt_log_h
     if (!all_zero(bytes + HEADER_ZEROS, HEADER_CHECK - HEADER_ZEROS)) return "the log's header is not clean";
     if (header->generation == 0) return "the log's generation is 0";
     if (header->base % 8 != 0 || header->base >= BASE_LIMIT) return "the log's base is out of bounds";
-    if (header->durable % 8 != 0 || header->durable < NT_LOG_HEADER_SIZE) {
+    if (header->durable % 8 != 0 || header->durable < NT_LOG_START) {
         return "the log's durable length is out of bounds";
     }
     return NULL;
@@ -372,13 +372,13 @@ enum {
     SMALLEST_RECORD = 32 /* a head and a key of one byte */
 };
 
-static uint64_t head_check(const uint8_t *head, uint64_t salt, uint64_t offset) {
+static uint64_t head_check(const uint8_t *head, uint64_t seed, uint64_t salt, uint64_t offset) {
     uint8_t covered[48];
     memcpy(covered, head, 8);
     memcpy(covered + 8, head + FRAME_NUMBER, 24);
     nt_store64(covered + 32, salt);
     nt_store64(covered + 40, offset);
-    return nt_hash64(covered, sizeof covered, 0);
+    return nt_hash64(covered, sizeof covered, seed);
 }
 
 uint64_t nt_frame_digest(const uint8_t *record, uint64_t digest) {
@@ -398,12 +398,14 @@ static uint64_t body_digest(uint8_t kind, const uint8_t *body, uint64_t len) {
     return digest;
 }
 
-void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset) {
+void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t seed, uint64_t salt,
+                   uint64_t offset) {
     frame->digest = body_digest(frame->kind, image + NT_FRAME_HEAD_SIZE, size - NT_FRAME_HEAD_SIZE);
-    nt_frame_seal_digested(image, size, frame, salt, offset);
+    nt_frame_seal_digested(image, size, frame, seed, salt, offset);
 }
 
-void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset) {
+void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t seed, uint64_t salt,
+                            uint64_t offset) {
     frame->size = size;
     frame->body = image + NT_FRAME_HEAD_SIZE;
     nt_store32(image + FRAME_WORDS, (uint32_t)(size / 8));
@@ -413,17 +415,17 @@ void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint
     nt_store64(image + FRAME_NUMBER, frame->number);
     nt_store64(image + FRAME_DURABLE, frame->durable);
     nt_store64(image + FRAME_DIGEST, frame->digest);
-    frame->check = head_check(image, salt, offset);
+    frame->check = head_check(image, seed, salt, offset);
     nt_store64(image + FRAME_CHECK, frame->check);
 }
 
-void nt_frame_open_encode(uint8_t *image, nt_frame *frame, uint64_t new_salt, uint64_t previous_check,
-                          uint64_t offset) {
+void nt_frame_open_encode(uint8_t *image, nt_frame *frame, uint64_t seed, uint64_t new_salt,
+                          uint64_t previous_check, uint64_t offset) {
     frame->kind = NT_FRAME_OPEN;
     frame->flags = 0;
     nt_store64(image + NT_FRAME_HEAD_SIZE + OPEN_SALT, new_salt);
     nt_store64(image + NT_FRAME_HEAD_SIZE + OPEN_PREVIOUS, previous_check);
-    nt_frame_seal(image, NT_FRAME_OPEN_SIZE, frame, new_salt, offset);
+    nt_frame_seal(image, NT_FRAME_OPEN_SIZE, frame, seed, new_salt, offset);
 }
 
 void nt_frame_open_decode(const nt_frame *frame, uint64_t *new_salt, uint64_t *previous_check) {
@@ -438,18 +440,20 @@ static int shape_ok(const uint8_t *head, uint64_t size) {
     switch (head[FRAME_KIND]) {
     case NT_FRAME_DATA: return flags == 0 && size >= NT_FRAME_HEAD_SIZE + SMALLEST_RECORD;
     case NT_FRAME_OPEN: return flags == 0 && size == NT_FRAME_OPEN_SIZE;
-    case NT_FRAME_MARK: return (flags & ~NT_FRAME_CLEAN) == 0 && size == NT_FRAME_MARK_SIZE;
+    case NT_FRAME_MARK:
+        return (flags & ~(NT_FRAME_CLEAN | NT_FRAME_ACCEPTED)) == 0 && size == NT_FRAME_MARK_SIZE;
     case NT_FRAME_SCHEMA: return flags == 0 && size > NT_FRAME_HEAD_SIZE;
     default: return 0;
     }
 }
 
-int nt_frame_head_ok(const uint8_t *at, uint64_t remaining, uint64_t salt, uint64_t offset, nt_frame *frame) {
+int nt_frame_head_ok(const uint8_t *at, uint64_t remaining, uint64_t seed, uint64_t salt, uint64_t offset,
+                     nt_frame *frame) {
     if (remaining < NT_FRAME_HEAD_SIZE) return 0;
     uint64_t size = (uint64_t)nt_load32(at + FRAME_WORDS) * 8;
     if (size > remaining || !shape_ok(at, size) || nt_load64(at + FRAME_DURABLE) > offset) return 0;
     if (at[FRAME_KIND] == NT_FRAME_OPEN) salt = nt_load64(at + NT_FRAME_HEAD_SIZE + OPEN_SALT);
-    if (nt_load64(at + FRAME_CHECK) != head_check(at, salt, offset)) return 0;
+    if (nt_load64(at + FRAME_CHECK) != head_check(at, seed, salt, offset)) return 0;
     *frame = (nt_frame){
         .kind = at[FRAME_KIND],
         .flags = at[FRAME_FLAGS],
@@ -477,10 +481,10 @@ static int records_ok(const uint8_t *body, uint64_t len, uint64_t expected) {
     return digest == expected;
 }
 
-nt_frame_state nt_frame_verify(const uint8_t *at, uint64_t remaining, uint64_t salt, uint64_t offset,
-                               nt_frame *frame) {
+nt_frame_state nt_frame_verify(const uint8_t *at, uint64_t remaining, uint64_t seed, uint64_t salt,
+                               uint64_t offset, nt_frame *frame) {
     if (remaining >= 8 ? nt_load64(at) == 0 : all_zero(at, remaining)) return NT_FRAME_END;
-    if (!nt_frame_head_ok(at, remaining, salt, offset, frame)) return NT_FRAME_BAD_HEAD;
+    if (!nt_frame_head_ok(at, remaining, seed, salt, offset, frame)) return NT_FRAME_BAD_HEAD;
     uint64_t len = frame->size - NT_FRAME_HEAD_SIZE;
     int ok = frame->kind == NT_FRAME_DATA ? records_ok(frame->body, len, frame->digest)
                                           : nt_hash64(frame->body, len, 0) == frame->digest;

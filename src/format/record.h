@@ -1,10 +1,10 @@
 /*
  * record: where every byte of the log lies. FORMAT.md is its prose; the two change together.
  *
- * A log is a header of 128 bytes and then frames. A frame is a head of 40 bytes and a body; the body of a
- * data frame is records. Everything is 8-byte aligned. This module encodes and decodes, in memory; it does no
- * I/O and keeps no state. What it encodes is the caller's responsibility (an op within the rules of its kind,
- * a key of 1 to 65,535 bytes); what it decodes may be anything.
+ * A log is a header of 128 bytes, a copy of it, and then frames. A frame is a head of 40 bytes and a body;
+ * the body of a data frame is records. Everything is 8-byte aligned. This module encodes and decodes, in
+ * memory; it does no I/O and keeps no state. What it encodes is the caller's responsibility (an op within the
+ * rules of its kind, a key of 1 to 65,535 bytes); what it decodes may be anything.
  *
  * Checksums, all XXH3:
  *  - a record's key check covers its kind, flags, lengths, deadline, terms, key and sequence number; its
@@ -12,7 +12,8 @@
  *    store's id only, so that they can be taken before the writer's turn and copied by a rewrite.
  *  - a frame's digest covers the heads of its records (and so, through their checks, everything) or the
  *    whole body of another frame; its head check covers the head, the digest, the store's current salt and
- *    the offset in the file. So stale, doubled and misplaced bytes never verify.
+ *    the offset in the file, and is seeded with the store's id. So stale, doubled and misplaced bytes never
+ *    verify, and nobody who can only write values can make bytes that do.
  */
 #ifndef NT_FORMAT_RECORD_H
 #define NT_FORMAT_RECORD_H
@@ -27,7 +28,10 @@
 
 /* ---- The log's header ---- */
 
+#define NT_LOG_MAGIC "NTEE-LOG"
 #define NT_LOG_HEADER_SIZE 128u
+#define NT_LOG_COPY 4096u /* offset of the header's copy */
+#define NT_LOG_START (NT_LOG_COPY + NT_LOG_HEADER_SIZE) /* offset of the first frame */
 
 typedef struct nt_log_header {
     uint32_t version;
@@ -92,7 +96,11 @@ typedef enum nt_frame_kind {
     NT_FRAME_SCHEMA = 4  /* the index schema from here on */
 } nt_frame_kind;
 
-enum { NT_FRAME_CLEAN = 1 }; /* flag of a MARK: the store was closed, everything before it is synced */
+/* Flags of a MARK. */
+enum {
+    NT_FRAME_CLEAN = 1,   /* the store was closed, everything before it is synced */
+    NT_FRAME_ACCEPTED = 2 /* what was lost in damage before it is given up */
+};
 
 typedef struct nt_frame {
     uint8_t kind;
@@ -105,20 +113,24 @@ typedef struct nt_frame {
     const uint8_t *body;
 } nt_frame;
 
+/* In all of these `seed` is the store's (nt_store_seed). */
+
 /* Seals a frame image: `image` is `size` bytes (a multiple of 8), the body is in place, with its records
  * numbered. Fills the head from frame->kind, flags, number and durable; sets size, check, digest and body. */
-void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset);
+void nt_frame_seal(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t seed, uint64_t salt,
+                   uint64_t offset);
 
 /* The same for a data frame whose digest is in frame->digest. */
-void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t salt, uint64_t offset);
+void nt_frame_seal_digested(uint8_t *image, uint64_t size, nt_frame *frame, uint64_t seed, uint64_t salt,
+                            uint64_t offset);
 /* The digest of a data frame's records up to and with this one, which is numbered; `digest` is that of those
  * before it, 0 where it is the first. */
 uint64_t nt_frame_digest(const uint8_t *record, uint64_t digest);
 
 /* Writes the whole image of an OPEN frame: NT_FRAME_OPEN_SIZE bytes, sealed with the new salt. Number and
  * durable are frame's; sets the rest of it. */
-void nt_frame_open_encode(uint8_t *image, nt_frame *frame, uint64_t new_salt, uint64_t previous_check,
-                          uint64_t offset);
+void nt_frame_open_encode(uint8_t *image, nt_frame *frame, uint64_t seed, uint64_t new_salt,
+                          uint64_t previous_check, uint64_t offset);
 /* The new salt and the cited check of an OPEN frame whose head nt_frame_head_ok accepted. */
 void nt_frame_open_decode(const nt_frame *frame, uint64_t *new_salt, uint64_t *previous_check);
 
@@ -134,13 +146,14 @@ typedef enum nt_frame_state {
  * known kind and flags, durable-up-to at most `offset`. Reads no more than NT_FRAME_OPEN_SIZE bytes (fewer
  * where `remaining` is less), so `remaining` may count bytes that are not in memory. 1, and *frame is set,
  * its body unverified; or 0. For searching, and to know how much to read. */
-int nt_frame_head_ok(const uint8_t *at, uint64_t remaining, uint64_t salt, uint64_t offset, nt_frame *frame);
+int nt_frame_head_ok(const uint8_t *at, uint64_t remaining, uint64_t seed, uint64_t salt, uint64_t offset,
+                     nt_frame *frame);
 
 /* Verifies a whole frame: its head as above, the digest, and the structure of every record; not the
  * records' own checks, the frame's number, what an OPEN frame cites, nor what a schema says. END: the first
  * 8 bytes are zero, or nothing remains. *frame is set for GOOD, and for BAD_BODY as far as the head goes.
  * Time is linear in the size. */
-nt_frame_state nt_frame_verify(const uint8_t *at, uint64_t remaining, uint64_t salt, uint64_t offset,
-                               nt_frame *frame);
+nt_frame_state nt_frame_verify(const uint8_t *at, uint64_t remaining, uint64_t seed, uint64_t salt,
+                               uint64_t offset, nt_frame *frame);
 
 #endif

@@ -1,5 +1,6 @@
 #include "keydir/value.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -7,20 +8,35 @@
 #include "format/record.h"
 #include "keydir/keydir.h"
 
+static ntee_status fail(const nt_source *source, uint64_t offset, const char *reason,
+                        const nt_wanted *wanted, ntee_error *err) {
+    char key[96];
+    char what[192];
+    if (!wanted) return nt_fail_corrupt(err, nt_log_name(source->log), offset, reason);
+    snprintf(what, sizeof what, "%s, key %s", reason,
+             nt_show_key(key, sizeof key, wanted->key, wanted->key_len));
+    return nt_fail_corrupt(err, nt_log_name(source->log), offset, what);
+}
+
 static ntee_status corrupt(const nt_source *source, uint64_t offset, const nt_wanted *wanted,
                            ntee_error *err) {
-    char key[96];
-    char what[160];
-    const char *reason = "the record does not match its checksum";
-    if (wanted) {
-        static const char lead[] = "the record does not match its checksum, key ";
-        memcpy(what, lead, sizeof lead - 1);
-        nt_show_key(key, sizeof key, wanted->key, wanted->key_len);
-        size_t n = strlen(key);
-        memcpy(what + sizeof lead - 1, key, n + 1);
-        reason = what;
-    }
-    return nt_fail_corrupt(err, nt_log_name(source->log), offset, reason);
+    return fail(source, offset, "the record does not match its checksum", wanted, err);
+}
+
+/* Whether nothing is known about what came after a position. */
+static inline int doubtful(const nt_source *source, uint64_t position) { return position < source->trusted; }
+
+static ntee_status doubt(const nt_source *source, uint64_t position, const nt_wanted *wanted,
+                         ntee_error *err) {
+    return fail(source, position - source->base,
+                "what was written later is damaged, so the record may be out of date", wanted, err);
+}
+
+ntee_status nt_fetch_doubt(const nt_source *source, uint64_t entry, const void *key, size_t key_len,
+                           ntee_error *err) {
+    nt_wanted wanted = {key, key_len};
+    uint64_t position = nt_entry_position(entry);
+    return doubtful(source, position) ? doubt(source, position, &wanted, err) : NTEE_OK;
 }
 
 /* Copies the record at `offset` into memory. *size is its size, or more than `remaining` where what it
@@ -71,8 +87,8 @@ ntee_status nt_fetch_begin(nt_fetch *fetch, const nt_source *source, uint64_t en
     uint64_t offset = position - source->base;
     int whole;
     fetch->owned = NULL;
-    if ((entry & NT_ENTRY_DAMAGED) || position < source->base || position >= end)
-        return corrupt(source, offset, wanted, err);
+    if (doubtful(source, position)) return doubt(source, position, wanted, err);
+    if ((entry & NT_ENTRY_DAMAGED) || position >= end) return corrupt(source, offset, wanted, err);
     ntee_status status = locate(fetch, source, offset, end - position, &whole, err);
     if (status != NTEE_OK) return status;
     const nt_op *op = &fetch->op;

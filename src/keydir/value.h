@@ -20,6 +20,7 @@ typedef struct nt_source {
     nt_log *log;
     uint64_t base; /* the log's position 0 */
     uint64_t seed;
+    uint64_t trusted; /* records below this position may be out of date, see nt_fetch_begin; at least base */
 } nt_source;
 
 typedef struct nt_fetch {
@@ -35,14 +36,19 @@ typedef struct nt_wanted {
     size_t key_len;
 } nt_wanted;
 
-/* Fetches the record of `entry`, all of it below position `end`. NTEE_CORRUPT names file, offset and,
- * where wanted, key; NTEE_IO, NTEE_NOMEM. After NTEE_OK call nt_fetch_end. */
+/* Fetches the record of `entry`, all of it below position `end`. NTEE_CORRUPT, also where the record is not
+ * trusted (damage behind it may have taken its successor), names file, offset and, where wanted, key;
+ * NTEE_IO, NTEE_NOMEM. After NTEE_OK call nt_fetch_end. */
 ntee_status nt_fetch_begin(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
                            const nt_wanted *wanted, ntee_error *err);
 /* The same for a record that a fetch of this version has already verified. */
 ntee_status nt_fetch_again(nt_fetch *fetch, const nt_source *source, uint64_t entry, uint64_t end,
                            ntee_error *err);
 void nt_fetch_end(nt_fetch *fetch);
+/* Whether it is known at all that the record of `entry` is its key's newest one: NTEE_OK, or NTEE_CORRUPT
+ * naming the key. Reads nothing. */
+ntee_status nt_fetch_doubt(const nt_source *source, uint64_t entry, const void *key, size_t key_len,
+                           ntee_error *err);
 
 /* The bytes that the record of `entry` takes, where fetching it is short work: at most `most` of them, all
  * in memory as far as is known. Else 0. */

@@ -13,6 +13,7 @@
 #include "format/record.h"
 
 static const uint64_t SALT = 0x1111222233334444;
+static const uint64_t SEED = 0x5555666677778888;
 
 static void must(int ok) {
     if (!ok) abort();
@@ -59,7 +60,7 @@ static void mend(uint8_t *at, uint64_t len, uint64_t offset) {
     memcpy(covered + 8, at + 16, 24);
     nt_store64(covered + 32, at[4] == NT_FRAME_OPEN && size >= 56 ? nt_load64(at + 40) : SALT);
     nt_store64(covered + 40, offset);
-    nt_store64(at + 8, nt_hash64(covered, 48, 0));
+    nt_store64(at + 8, nt_hash64(covered, 48, SEED));
 }
 
 static void read_frames(uint8_t *at, uint64_t len, int mended) {
@@ -67,8 +68,8 @@ static void read_frames(uint8_t *at, uint64_t len, int mended) {
     nt_frame frame;
     while (offset <= len) {
         if (mended) mend(at + offset, len - offset, offset);
-        int head = nt_frame_head_ok(at + offset, len - offset, SALT, offset, &frame);
-        nt_frame_state state = nt_frame_verify(at + offset, len - offset, SALT, offset, &frame);
+        int head = nt_frame_head_ok(at + offset, len - offset, SEED, SALT, offset, &frame);
+        nt_frame_state state = nt_frame_verify(at + offset, len - offset, SEED, SALT, offset, &frame);
         must(head == (state == NT_FRAME_GOOD || state == NT_FRAME_BAD_BODY));
         if (state != NT_FRAME_GOOD) {
             offset += 8;

@@ -16,7 +16,7 @@ static const nt_log_header HEADER = {
     .generation = 3,
     .base = 1u << 20,
     .salt = SALT,
-    .durable = 4096,
+    .durable = 8192,
     .blob_oldest = 2,
 };
 

@@ -98,14 +98,9 @@ static void an_idle_store_is_marked_and_then_left_alone(void **state) {
     bytes[written - 20] ^= 1;
     t_write(t_at("t/" LOG_NAME), bytes, len);
     free(bytes);
-    ntee *copy;
-    ntee_status status = t_try_open(t_at("t"), 0, &copy);
-    if (status == NTEE_OK) {
-        assert_string_equal(t_get(copy, "k"), "(corrupt)");
-        t_close(copy);
-    } else {
-        assert_int_equal(status, NTEE_CORRUPT);
-    }
+    ntee *copy = t_open(t_at("t"), 0);
+    assert_true(copy->db.recovery.damage.len || !strcmp(t_get(copy, "k"), "(corrupt)"));
+    t_close(copy);
     long syncs = t_calls(T_SYNC); /* and it wakes up again */
     assert_int_equal(t_put(db, "k", "w"), NTEE_OK);
     assert_true(wait_for(T_SYNC, syncs) >= 0);
@@ -152,7 +147,7 @@ static void a_step_syncs_then_marks_then_does_nothing(void **state) {
     atomic_store(&t_no_thread, 1);
     ntee *db = t_open(t_at("s"), 0);
     nt_background_step(&db->background);
-    assert_int_equal(t_log_bytes(db), NT_LOG_HEADER_SIZE);
+    assert_int_equal(t_log_bytes(db), NT_LOG_START);
     assert_int_equal(t_put(db, "k", "v"), NTEE_OK);
     uint64_t written = t_log_bytes(db);
     long syncs = t_calls(T_SYNC);

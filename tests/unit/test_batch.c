@@ -10,7 +10,7 @@ static void a_batch_collects_and_can_be_used_again(void **state) {
     assert_int_equal(ntee_batch_count(batch), 0);
     assert_int_equal(ntee_write(db, batch), NTEE_OK);
     uint64_t empty = t_log_bytes(db);
-    assert_int_equal(empty, NT_LOG_HEADER_SIZE);
+    assert_int_equal(empty, NT_LOG_START);
     assert_int_equal(ntee_batch_put(batch, "a", 1, "1", 1, NULL), NTEE_OK);
     assert_int_equal(ntee_batch_put(batch, "b", 1, NULL, 0, NULL), NTEE_OK);
     assert_int_equal(ntee_batch_delete(batch, "c", 1), NTEE_OK);

@@ -168,7 +168,7 @@ static void the_first_write_is_announced_once(void **state) {
     open_db();
     uint64_t salt = db.salt;
     assert_int_equal(db.announced, 0);
-    assert_int_equal(nt_log_tail(db.log), NT_LOG_HEADER_SIZE);
+    assert_int_equal(nt_log_tail(db.log), NT_LOG_START);
     assert_int_equal(commit_one(NT_WIRE_PUT, "a", "1"), NTEE_OK);
     assert_int_equal(db.announced, 1);
     assert_true(db.salt != salt);
@@ -195,7 +195,7 @@ static void conditions_are_met_or_nothing_is_written(void **state) {
     (void)state;
     open_db();
     assert_int_equal(commit_one(NT_WIRE_DELETE, "a", ""), NTEE_OK);
-    assert_int_equal(nt_log_tail(db.log), NT_LOG_HEADER_SIZE);
+    assert_int_equal(nt_log_tail(db.log), NT_LOG_START);
     assert_int_equal(commit_one(NT_WIRE_PUT_IF_ABSENT, "a", "1"), NTEE_OK);
     uint64_t tail = nt_log_tail(db.log);
     assert_int_equal(commit_one(NT_WIRE_PUT_IF_ABSENT, "a", "2"), NTEE_EXISTS);

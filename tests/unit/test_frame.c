@@ -23,9 +23,9 @@ typedef struct test_log {
 } test_log;
 
 static void log_start(test_log *log) {
-    *log = (test_log){.bytes = calloc(1, 1 << 16), .len = NT_LOG_HEADER_SIZE, .salt = SALT};
+    *log = (test_log){.bytes = calloc(1, 1 << 16), .len = NT_LOG_START, .salt = SALT};
     nt_log_header header = HEADER;
-    header.durable = NT_LOG_HEADER_SIZE;
+    header.durable = NT_LOG_START;
     nt_log_header_encode(log->bytes, &header);
 }
 
@@ -42,7 +42,7 @@ static nt_frame log_frame(const test_log *log, uint8_t kind) {
 
 static void log_open(test_log *log, uint64_t salt) {
     nt_frame frame = log_frame(log, 0);
-    nt_frame_open_encode(log->bytes + log->len, &frame, salt, log->check, log->len);
+    nt_frame_open_encode(log->bytes + log->len, &frame, SEED, salt, log->check, log->len);
     log->salt = salt;
     log_added(log, &frame);
 }
@@ -69,7 +69,7 @@ static void log_data(test_log *log, const nt_op *ops, size_t count) {
     }
     assert_int_equal(number_records(image, size, log->sequence + 1), count);
     log->sequence += count;
-    nt_frame_seal(image, size, &frame, log->salt, log->len);
+    nt_frame_seal(image, size, &frame, SEED, log->salt, log->len);
     log_added(log, &frame);
 }
 
@@ -77,7 +77,7 @@ static void log_other(test_log *log, uint8_t kind, uint8_t flags, const void *bo
     nt_frame frame = log_frame(log, kind);
     frame.flags = flags;
     if (len > 0) memcpy(log->bytes + log->len + NT_FRAME_HEAD_SIZE, body, len);
-    nt_frame_seal(log->bytes + log->len, NT_FRAME_HEAD_SIZE + len, &frame, log->salt, log->len);
+    nt_frame_seal(log->bytes + log->len, NT_FRAME_HEAD_SIZE + len, &frame, SEED, log->salt, log->len);
     log_added(log, &frame);
 }
 
@@ -125,10 +125,10 @@ static int records_hold(const nt_frame *frame) {
 /* Reads a log's frames in a row as a reader does; returns how many hold, and the state at the first that does
  * not. */
 static uint64_t read_log(const uint8_t *bytes, uint64_t len, nt_frame_state *state) {
-    uint64_t at = NT_LOG_HEADER_SIZE, count = 0, salt = SALT, check = 0;
+    uint64_t at = NT_LOG_START, count = 0, salt = SALT, check = 0;
     for (;;) {
         nt_frame frame;
-        *state = nt_frame_verify(bytes + at, len - at, salt, at, &frame);
+        *state = nt_frame_verify(bytes + at, len - at, SEED, salt, at, &frame);
         if (*state != NT_FRAME_GOOD || frame.number != count + 1 || !records_hold(&frame)) return count;
         if (frame.kind == NT_FRAME_OPEN) {
             uint64_t cited;
@@ -158,7 +158,7 @@ static void every_flipped_bit_of_a_log_is_detected(void **state) {
     test_log log = whole_log();
     nt_frame_state end;
     uint64_t frame = 0;
-    for (uint64_t bit = NT_LOG_HEADER_SIZE * 8; bit < log.len * 8; bit++) {
+    for (uint64_t bit = NT_LOG_START * 8; bit < log.len * 8; bit++) {
         if (bit / 8 == log.ends[frame]) frame++;
         log.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         uint64_t held = read_log(log.bytes, log.len, &end);
@@ -173,14 +173,14 @@ static void every_flipped_bit_of_a_log_is_detected(void **state) {
 static void every_truncation_keeps_the_whole_frames(void **state) {
     (void)state;
     test_log log = whole_log();
-    for (uint64_t len = NT_LOG_HEADER_SIZE; len <= log.len; len++) {
+    for (uint64_t len = NT_LOG_START; len <= log.len; len++) {
         nt_frame_state end;
         uint64_t whole = 0;
         uint8_t *exact = malloc(len);
         memcpy(exact, log.bytes, len);
         while (whole < log.frames && log.ends[whole] <= len) whole++;
         assert_int_equal(read_log(exact, len, &end), whole);
-        int at_edge = len == (whole ? log.ends[whole - 1] : NT_LOG_HEADER_SIZE);
+        int at_edge = len == (whole ? log.ends[whole - 1] : NT_LOG_START);
         assert_int_equal(end, at_edge ? NT_FRAME_END : NT_FRAME_BAD_HEAD);
         free(exact);
     }
@@ -192,14 +192,14 @@ static void every_word_that_was_not_written_is_detected(void **state) {
     (void)state;
     test_log log = whole_log();
     uint64_t frame = 0;
-    for (uint64_t at = NT_LOG_HEADER_SIZE; at < log.len; at += 8) {
+    for (uint64_t at = NT_LOG_START; at < log.len; at += 8) {
         nt_frame_state end;
         uint64_t word = nt_load64(log.bytes + at);
         if (at == log.ends[frame]) frame++;
         if (word == 0) continue;
         nt_store64(log.bytes + at, 0);
         assert_int_equal(read_log(log.bytes, log.len, &end), frame);
-        int first = at == (frame ? log.ends[frame - 1] : NT_LOG_HEADER_SIZE);
+        int first = at == (frame ? log.ends[frame - 1] : NT_LOG_START);
         assert_int_equal(end == NT_FRAME_END, first);
         nt_store64(log.bytes + at, word);
     }
@@ -209,22 +209,22 @@ static void every_word_that_was_not_written_is_detected(void **state) {
 static void frames_hold_only_at_their_place_and_under_their_salt(void **state) {
     (void)state;
     test_log log = whole_log();
-    uint64_t at = NT_LOG_HEADER_SIZE, salt = SALT;
+    uint64_t at = NT_LOG_START, salt = SALT;
     for (uint64_t i = 0; i < log.frames; i++) {
         nt_frame frame, other;
         uint64_t cited;
-        assert_int_equal(nt_frame_verify(log.bytes + at, log.len - at, salt, at, &frame), NT_FRAME_GOOD);
+        assert_int_equal(nt_frame_verify(log.bytes + at, log.len - at, SEED, salt, at, &frame), NT_FRAME_GOOD);
         int is_open = frame.kind == NT_FRAME_OPEN;
         for (unsigned bit = 0; bit < 64; bit++) {
             uint64_t flip = UINT64_C(1) << bit;
-            assert_int_equal(nt_frame_verify(log.bytes + at, log.len - at, salt ^ flip, at, &other),
+            assert_int_equal(nt_frame_verify(log.bytes + at, log.len - at, SEED, salt ^ flip, at, &other),
                              is_open ? NT_FRAME_GOOD : NT_FRAME_BAD_HEAD);
-            assert_int_equal(nt_frame_verify(log.bytes + at, log.len - at, salt, at ^ flip, &other),
+            assert_int_equal(nt_frame_verify(log.bytes + at, log.len - at, SEED, salt, at ^ flip, &other),
                              NT_FRAME_BAD_HEAD);
         }
         uint8_t *doubled = malloc(frame.size);
         memcpy(doubled, log.bytes + at, frame.size);
-        assert_int_equal(nt_frame_verify(doubled, frame.size, salt, at + frame.size, &other),
+        assert_int_equal(nt_frame_verify(doubled, frame.size, SEED, salt, at + frame.size, &other),
                          NT_FRAME_BAD_HEAD);
         free(doubled);
         if (is_open) nt_frame_open_decode(&frame, &salt, &cited);
@@ -237,8 +237,8 @@ static void the_number_is_left_to_the_caller(void **state) {
     (void)state;
     uint8_t image[NT_FRAME_MARK_SIZE];
     nt_frame frame = {.kind = NT_FRAME_MARK, .number = 4711, .durable = 800}, got;
-    nt_frame_seal(image, sizeof image, &frame, SALT, 800);
-    assert_int_equal(nt_frame_verify(image, sizeof image, SALT, 800, &got), NT_FRAME_GOOD);
+    nt_frame_seal(image, sizeof image, &frame, SEED, SALT, 800);
+    assert_int_equal(nt_frame_verify(image, sizeof image, SEED, SALT, 800, &got), NT_FRAME_GOOD);
     assert_int_equal(got.number, 4711);
     assert_int_equal(got.durable, 800);
     assert_int_equal(got.check, frame.check);
@@ -251,15 +251,15 @@ static void zeros_and_nothing_are_the_end(void **state) {
     uint8_t bytes[64] = {0};
     nt_frame frame;
     for (uint64_t remaining = 0; remaining <= sizeof bytes; remaining++) {
-        assert_int_equal(nt_frame_verify(bytes, remaining, SALT, 128, &frame), NT_FRAME_END);
+        assert_int_equal(nt_frame_verify(bytes, remaining, SEED, SALT, 128, &frame), NT_FRAME_END);
     }
     bytes[7] = 1; /* size 0 but not a zero word */
     for (uint64_t remaining = 8; remaining <= sizeof bytes; remaining++) {
-        assert_int_equal(nt_frame_verify(bytes, remaining, SALT, 128, &frame), NT_FRAME_BAD_HEAD);
+        assert_int_equal(nt_frame_verify(bytes, remaining, SEED, SALT, 128, &frame), NT_FRAME_BAD_HEAD);
     }
     bytes[3] = 1;
-    assert_int_equal(nt_frame_verify(bytes, 3, SALT, 128, &frame), NT_FRAME_END);
-    assert_int_equal(nt_frame_verify(bytes, 4, SALT, 128, &frame), NT_FRAME_BAD_HEAD);
+    assert_int_equal(nt_frame_verify(bytes, 3, SEED, SALT, 128, &frame), NT_FRAME_END);
+    assert_int_equal(nt_frame_verify(bytes, 4, SEED, SALT, 128, &frame), NT_FRAME_BAD_HEAD);
 }
 
 /* The head check as FORMAT.md states it. */
@@ -269,7 +269,7 @@ static void forge_check(uint8_t *image, uint64_t salt, uint64_t offset) {
     memcpy(covered + 8, image + 16, 24);
     nt_store64(covered + 32, salt);
     nt_store64(covered + 40, offset);
-    nt_store64(image + 8, XXH3_64bits_withSeed(covered, 48, 0));
+    nt_store64(image + 8, XXH3_64bits_withSeed(covered, 48, SEED));
 }
 
 /* A frame head by hand under a good check, over a body of zeros. */
@@ -283,7 +283,7 @@ static nt_frame_state forged(uint64_t size, uint8_t kind, uint8_t flags, uint16_
     nt_store64(image + 24, durable);
     nt_store64(image + 32, XXH3_64bits_withSeed(image + 40, size - 40, 0));
     forge_check(image, kind == NT_FRAME_OPEN ? 0 : SALT, 512);
-    return nt_frame_verify(image, sizeof image, SALT, 512, frame);
+    return nt_frame_verify(image, sizeof image, SEED, SALT, 512, frame);
 }
 
 static void frames_of_the_wrong_shape_are_refused(void **state) {
@@ -291,7 +291,8 @@ static void frames_of_the_wrong_shape_are_refused(void **state) {
     nt_frame f;
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 0, 512, &f), NT_FRAME_GOOD);
     assert_int_equal(forged(40, NT_FRAME_MARK, 1, 0, 512, &f), NT_FRAME_GOOD);
-    assert_int_equal(forged(40, NT_FRAME_MARK, 2, 0, 512, &f), NT_FRAME_BAD_HEAD);
+    assert_int_equal(forged(40, NT_FRAME_MARK, 3, 0, 512, &f), NT_FRAME_GOOD);
+    assert_int_equal(forged(40, NT_FRAME_MARK, 4, 0, 512, &f), NT_FRAME_BAD_HEAD);
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 1, 512, &f), NT_FRAME_BAD_HEAD);
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 0, 520, &f), NT_FRAME_BAD_HEAD); /* durable beyond itself */
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 0, UINT64_MAX, &f), NT_FRAME_BAD_HEAD);
@@ -324,19 +325,19 @@ static void a_bad_body_under_a_good_head_says_so(void **state) {
         size += nt_record_size(&ops[i]);
     }
     assert_int_equal(number_records(image, size, 9), 3);
-    nt_frame_seal(image, size, &frame, SALT, 128);
-    assert_int_equal(nt_frame_verify(image, size, SALT, 128, &got), NT_FRAME_GOOD);
+    nt_frame_seal(image, size, &frame, SEED, SALT, 128);
+    assert_int_equal(nt_frame_verify(image, size, SEED, SALT, 128, &got), NT_FRAME_GOOD);
     image[NT_FRAME_HEAD_SIZE + 9] ^= 1; /* a sequence number: the digest */
     memset(&got, 0, sizeof got);
-    assert_int_equal(nt_frame_verify(image, size, SALT, 128, &got), NT_FRAME_BAD_BODY);
+    assert_int_equal(nt_frame_verify(image, size, SEED, SALT, 128, &got), NT_FRAME_BAD_BODY);
     assert_int_equal(got.size, size);
     assert_int_equal(got.number, 1);
     image[NT_FRAME_HEAD_SIZE + 9] ^= 1;
     image[size - 1] ^= 1; /* padding: the structure */
-    assert_int_equal(nt_frame_verify(image, size, SALT, 128, &got), NT_FRAME_BAD_BODY);
+    assert_int_equal(nt_frame_verify(image, size, SEED, SALT, 128, &got), NT_FRAME_BAD_BODY);
     image[size - 1] ^= 1;
     image[NT_FRAME_HEAD_SIZE + 25] ^= 1; /* a key: for the record's own check */
-    assert_int_equal(nt_frame_verify(image, size, SALT, 128, &got), NT_FRAME_GOOD);
+    assert_int_equal(nt_frame_verify(image, size, SEED, SALT, 128, &got), NT_FRAME_GOOD);
     assert_false(records_hold(&got));
 }
 
@@ -349,17 +350,17 @@ static void records_must_fill_the_body(void **state) {
     nt_record_encode(image + 40, &op, SEED);
     nt_record_encode(image + 80, &op, SEED);
     number_records(image, 120, 5);
-    nt_frame_seal(image, 120, &frame, SALT, 128);
+    nt_frame_seal(image, 120, &frame, SEED, SALT, 128);
     uint64_t first = XXH3_64bits_withSeed(image + 40, 24, 0);
     assert_true(frame.digest == XXH3_64bits_withSeed(image + 80, 24, first));
     assert_true(nt_load64(image + 32) == frame.digest);
     /* The same digest over a body that ends 8 bytes early, or late. */
     nt_store32(image, 14);
     forge_check(image, SALT, 128);
-    assert_int_equal(nt_frame_verify(image, sizeof image, SALT, 128, &got), NT_FRAME_BAD_BODY);
+    assert_int_equal(nt_frame_verify(image, sizeof image, SEED, SALT, 128, &got), NT_FRAME_BAD_BODY);
     nt_store32(image, 16);
     forge_check(image, SALT, 128);
-    assert_int_equal(nt_frame_verify(image, sizeof image, SALT, 128, &got), NT_FRAME_BAD_BODY);
+    assert_int_equal(nt_frame_verify(image, sizeof image, SEED, SALT, 128, &got), NT_FRAME_BAD_BODY);
 }
 
 static void a_head_is_read_from_few_bytes(void **state) {
@@ -367,25 +368,25 @@ static void a_head_is_read_from_few_bytes(void **state) {
     uint8_t image[NT_FRAME_OPEN_SIZE];
     nt_frame frame = {.number = 1}, got;
     uint64_t salt, cited;
-    nt_frame_open_encode(image, &frame, NEW_SALT, 42, 128);
+    nt_frame_open_encode(image, &frame, SEED, NEW_SALT, 42, 128);
     uint8_t *exact = malloc(NT_FRAME_OPEN_SIZE);
     memcpy(exact, image, NT_FRAME_OPEN_SIZE);
-    assert_true(nt_frame_head_ok(exact, UINT64_MAX, 0, 128, &got));
+    assert_true(nt_frame_head_ok(exact, UINT64_MAX, SEED, 0, 128, &got));
     nt_frame_open_decode(&got, &salt, &cited);
     assert_true(salt == NEW_SALT && cited == 42);
-    assert_false(nt_frame_head_ok(exact, NT_FRAME_OPEN_SIZE - 1, 0, 128, &got));
+    assert_false(nt_frame_head_ok(exact, NT_FRAME_OPEN_SIZE - 1, SEED, 0, 128, &got));
     free(exact);
     /* A data frame of 32 GiB less 8 bytes: its head verifies, whatever is in memory. */
     uint8_t *head = calloc(1, NT_FRAME_HEAD_SIZE);
     nt_store32(head, UINT32_MAX);
     head[4] = NT_FRAME_DATA;
     forge_check(head, SALT, 128);
-    assert_true(nt_frame_head_ok(head, UINT64_MAX, SALT, 128, &got));
+    assert_true(nt_frame_head_ok(head, UINT64_MAX, SEED, SALT, 128, &got));
     assert_true(got.size == UINT64_C(0xFFFFFFFF) * 8);
-    assert_true(nt_frame_head_ok(head, got.size, SALT, 128, &got));
-    assert_false(nt_frame_head_ok(head, got.size - 1, SALT, 128, &got));
+    assert_true(nt_frame_head_ok(head, got.size, SEED, SALT, 128, &got));
+    assert_false(nt_frame_head_ok(head, got.size - 1, SEED, SALT, 128, &got));
     for (uint64_t remaining = 0; remaining < NT_FRAME_HEAD_SIZE; remaining++) {
-        assert_false(nt_frame_head_ok(head, remaining, SALT, 128, &got));
+        assert_false(nt_frame_head_ok(head, remaining, SEED, SALT, 128, &got));
     }
     free(head);
 }
@@ -399,8 +400,8 @@ static void a_large_batch_is_numbered_and_verifies(void **state) {
     nt_frame frame = {.kind = NT_FRAME_DATA, .number = 1}, got;
     for (uint64_t i = 0; i < COUNT; i++) nt_record_encode(image + NT_FRAME_HEAD_SIZE + i * record, &op, SEED);
     assert_int_equal(number_records(image, size, 1000), COUNT);
-    nt_frame_seal(image, size, &frame, SALT, 128);
-    assert_int_equal(nt_frame_verify(image, size, SALT, 128, &got), NT_FRAME_GOOD);
+    nt_frame_seal(image, size, &frame, SEED, SALT, 128);
+    assert_int_equal(nt_frame_verify(image, size, SEED, SALT, 128, &got), NT_FRAME_GOOD);
     assert_true(records_hold(&got));
     assert_int_equal(nt_load64(image + size - record + 8), 1000 + COUNT - 1);
     free(image);
@@ -415,7 +416,7 @@ static void random_damage_is_detected(void **state) {
     for (int i = 0; i < 20000; i++) {
         nt_frame_state end;
         uint64_t span = 8 + nt_random_below(&r, 57);
-        uint64_t at = NT_LOG_HEADER_SIZE + nt_random_below(&r, log.len - NT_LOG_HEADER_SIZE - span);
+        uint64_t at = NT_LOG_START + nt_random_below(&r, log.len - NT_LOG_START - span);
         uint64_t frame = 0, changed = at;
         memcpy(bytes, log.bytes, log.len);
         switch (nt_random_below(&r, 3)) {
@@ -462,16 +463,18 @@ static void show_header(char **out, const uint8_t *log, uint64_t *at) {
     show(out, log, at, 8, "generation 1");
     show(out, log, at, 8, "base 0");
     show(out, log, at, 8, "salt");
-    show(out, log, at, 8, "durable 128");
+    show(out, log, at, 8, "durable 4224");
     show(out, log, at, 8, "no blobs");
     for (int i = 0; i < 3; i++) show(out, log, at, 16, "zeros");
     show(out, log, at, 8, "check of the header");
+    *out += sprintf(*out, "1000  (the header once more)\n");
+    *at = NT_LOG_START;
 }
 
 /* Appends an open frame of the example. */
 static uint64_t example_open(uint8_t *log, uint64_t at, nt_frame *frame, uint64_t durable) {
     nt_frame next = {.number = frame->number + 1, .durable = durable};
-    nt_frame_open_encode(log + at, &next, NEW_SALT, frame->check, at);
+    nt_frame_open_encode(log + at, &next, nt_store_seed(log + 16), NEW_SALT, frame->check, at);
     *frame = next;
     return at + next.size;
 }
@@ -480,13 +483,13 @@ static uint64_t example_open(uint8_t *log, uint64_t at, nt_frame *frame, uint64_
 static uint64_t example_data(uint8_t *log, uint64_t at, nt_frame *frame, const nt_op *ops, int count,
                              uint64_t *sequence) {
     uint64_t size = NT_FRAME_HEAD_SIZE, seed = nt_store_seed(log + 16);
-    nt_frame next = {.kind = NT_FRAME_DATA, .number = frame->number + 1, .durable = NT_LOG_HEADER_SIZE};
+    nt_frame next = {.kind = NT_FRAME_DATA, .number = frame->number + 1, .durable = NT_LOG_START};
     for (int i = 0; i < count; i++) {
         nt_record_encode(log + at + size, &ops[i], seed);
         size += nt_record_size(&ops[i]);
     }
     *sequence += number_records(log + at, size, *sequence + 1);
-    nt_frame_seal(log + at, size, &next, NEW_SALT, at);
+    nt_frame_seal(log + at, size, &next, seed, NEW_SALT, at);
     *frame = next;
     return at + size;
 }
@@ -498,20 +501,21 @@ static uint64_t example_log(uint8_t *log) {
     static const nt_op batch[2] = {{.kind = NT_OP_PUT, .key_len = 1, .value_len = 2,
                                     .key = (const uint8_t *)"b", .value = (const uint8_t *)"hi"},
                                    {.kind = NT_OP_DELETE, .key_len = 1, .key = (const uint8_t *)"a"}};
-    nt_log_header header = {.generation = 1, .salt = SALT, .durable = NT_LOG_HEADER_SIZE};
+    nt_log_header header = {.generation = 1, .salt = SALT, .durable = NT_LOG_START};
     nt_frame frame = {0};
-    uint64_t at = NT_LOG_HEADER_SIZE, sequence = 0;
+    uint64_t at = NT_LOG_START, sequence = 0;
     for (uint8_t i = 0; i < 16; i++) header.store_id[i] = i;
     nt_log_header_encode(log, &header);
-    at = example_open(log, at, &frame, NT_LOG_HEADER_SIZE);
-    at = example_open(log, at, &frame, NT_LOG_HEADER_SIZE);
+    nt_log_header_encode(log + NT_LOG_COPY, &header);
+    at = example_open(log, at, &frame, NT_LOG_START);
+    at = example_open(log, at, &frame, NT_LOG_START);
     at = example_data(log, at, &frame, &a, 1, &sequence);
     at = example_data(log, at, &frame, batch, 2, &sequence);
     uint64_t synced = at;
     at = example_open(log, at, &frame, synced);
     nt_frame mark = {.kind = NT_FRAME_MARK, .flags = NT_FRAME_CLEAN, .number = frame.number + 1,
                      .durable = synced};
-    nt_frame_seal(log + at, NT_FRAME_MARK_SIZE, &mark, NEW_SALT, at);
+    nt_frame_seal(log + at, NT_FRAME_MARK_SIZE, &mark, nt_store_seed(log + 16), NEW_SALT, at);
     return at + mark.size;
 }
 
@@ -522,16 +526,16 @@ static void show_open(char **out, const uint8_t *log, uint64_t *at, const char *
 }
 
 static void example_text(char *out) {
-    uint8_t log[1024] = {0};
+    static uint8_t log[8192];
     uint64_t len = example_log(log), at = 0;
     out += sprintf(out, "```\n");
     show_header(&out, log, &at);
-    show_open(&out, log, &at, "  durable-up-to 128", "  no frame before");
-    show_open(&out, log, &at, "  durable-up-to 128", "  the head check of the frame before");
-    show_frame(&out, log, &at, "data frame, 9 words", "  durable-up-to 128");
+    show_open(&out, log, &at, "  durable-up-to 4224", "  no frame before");
+    show_open(&out, log, &at, "  durable-up-to 4224", "  the head check of the frame before");
+    show_frame(&out, log, &at, "data frame, 9 words", "  durable-up-to 4224");
     show_record(&out, log, &at, "  put, a JSON object; key of 1, value of 7");
     show(&out, log, &at, 8, "  a, {\"n\":1}, no padding");
-    show_frame(&out, log, &at, "data frame, 13 words: a batch", "  durable-up-to 128");
+    show_frame(&out, log, &at, "data frame, 13 words: a batch", "  durable-up-to 4224");
     show_record(&out, log, &at, "  put, binary; key of 1, value of 2");
     show(&out, log, &at, 8, "  b, hi, padding");
     show_record(&out, log, &at, "  delete; key of 1");

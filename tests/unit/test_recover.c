@@ -1,6 +1,7 @@
 /* What a log means after a crash, a cut, or damage. Cases B15 to B21, B26, B89. */
 #include "unit/store.h"
 
+#include "api/handle.h"
 #include "engine/commit.h"
 #include "engine/open.h"
 
@@ -65,7 +66,7 @@ static script make_script(uint32_t flags) {
     script s = {0};
     ntee *db = t_open(t_at("s"), flags);
     s.steps[s.count++] = look(db);
-    s.steps[0].end = NT_LOG_HEADER_SIZE;
+    s.steps[0].end = NT_LOG_START;
     assert_int_equal(t_put(db, "a", "1"), NTEE_OK);
     s.steps[s.count++] = look(db);
     assert_int_equal(t_put(db, "x", "here"), NTEE_OK);
@@ -121,7 +122,7 @@ static void a_log_cut_at_any_byte_shows_exactly_the_whole_frames(void **state) {
     script s = make_script(0);
     t_use_table();
     int fds = t_fds();
-    for (size_t len = NT_LOG_HEADER_SIZE; len <= s.len; len++) {
+    for (size_t len = NT_LOG_START; len <= s.len; len++) {
         plant(s.bytes, len);
         ntee *db = t_open(t_at("s"), 0);
         step got = look(db);
@@ -145,7 +146,7 @@ static void a_log_cut_at_any_byte_shows_exactly_the_whole_frames(void **state) {
 static void a_log_shorter_than_its_header_is_corrupt(void **state) {
     (void)state;
     script s = make_script(0);
-    for (size_t len = 0; len < NT_LOG_HEADER_SIZE; len++) {
+    for (size_t len = 0; len < NT_LOG_START; len += len > 140 && len < 4000 ? 61 : 1) {
         ntee *db;
         plant(s.bytes, len);
         assert_int_equal(t_try_open(t_at("s"), 0, &db), NTEE_CORRUPT);
@@ -245,24 +246,24 @@ static int check_flipped(const char *path, const step *want, int closed) {
     if (status == NTEE_VERSION || status == NTEE_CORRUPT) return 1;
     assert_int_equal(status, NTEE_OK);
     step got = {.records = t_records(db), .items = batch_items(db)};
-    int corrupt = 0;
+    int corrupt = 0, lost = db->db.recovery.damage.len != 0; /* a record in damage may be gone */
     const char *keys[] = {"a", "b", "x", "k"};
     const char *wants[] = {want->a, want->b, want->x, "kept"};
     for (int i = 0; i < 4; i++) {
         const char *value = t_get(db, keys[i]);
-        if (!strcmp(value, "(corrupt)")) corrupt = 1;
+        if (!strcmp(value, "(corrupt)") || (lost && !strcmp(value, "(missing)"))) corrupt = 1;
         else if (closed) assert_string_equal(value, wants[i]);
     }
     for (int i = 0; i < 50; i++) {
         char key[16];
         snprintf(key, sizeof key, "item%02d", i);
         const char *value = t_get(db, key);
-        if (!strcmp(value, "(corrupt)")) corrupt = 1;
+        if (!strcmp(value, "(corrupt)") || (lost && !strcmp(value, "(missing)"))) corrupt = 1;
         else if (closed) assert_string_equal(value, want->items ? "batch" : "(missing)");
     }
-    if (closed) assert_int_equal(got.records, want->records);
+    if (closed && !corrupt) assert_int_equal(got.records, want->records);
     t_close(db);
-    return corrupt;
+    return corrupt || lost;
 }
 
 /* The last frame, the clean mark, is above the durable mark: losing it loses nothing. */
@@ -283,9 +284,9 @@ static void every_flipped_bit_of_a_closed_store_is_noticed_or_harmless(void **st
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         harmless += !check_flipped(t_at("f"), &want, 1);
     }
-    /* What was overwritten, and the last mark: nobody reads the values of the former. */
+    /* What is between the headers, what was overwritten, and the last mark: nobody reads the former two. */
     print_message("%zu of %zu bits harmless\n", harmless, len * 8);
-    assert_true(harmless * step_len < (40 + 2 * 56) * 8);
+    assert_true(harmless * step_len < (NT_LOG_COPY - NT_LOG_HEADER_SIZE + 40 + 2 * 56) * 8);
     for (size_t at = 0; at + 64 <= len; at += 8) { /* and every 64 bytes that are lost altogether */
         uint8_t saved[64];
         memcpy(saved, bytes + at, 64);
@@ -304,19 +305,20 @@ static void damage_below_the_durable_mark_is_located_and_the_file_left_alone(voi
     size_t len;
     uint8_t *bytes = t_read(t_at(LOG), &len);
     for (int i = 1; i < s.count; i++) {
-        ntee *db;
         size_t at = s.steps[i - 1].end + 17; /* the frame number of step i */
+        if (i == 1) at += 2 * NT_FRAME_OPEN_SIZE;
         bytes[at] ^= 1;
         plant(bytes, len);
-        bytes[at] ^= 1;
-        assert_int_equal(t_try_open(t_at("s"), 0, &db), NTEE_CORRUPT);
-        assert_int_equal(ntee_last_error()->offset, (int64_t)s.steps[i - 1].end);
-        assert_non_null(strstr(ntee_last_error()->message, LOG_NAME));
+        ntee *db = t_open(t_at("s"), 0);
+        const nt_buf *damage = &db->db.recovery.damage;
+        assert_int_equal(damage->len, sizeof(nt_damage));
+        assert_int_equal(((const nt_damage *)(const void *)damage->data)->offset, at - 17);
+        t_close(db);
         size_t after;
         uint8_t *now = t_read(t_at(LOG), &after);
         assert_int_equal(after, len);
-        if (len > at) now[at] ^= 1;
         assert_memory_equal(now, bytes, len);
+        bytes[at] ^= 1;
         free(now);
     }
     free(bytes);
@@ -509,7 +511,7 @@ static void append_frame(uint8_t kind, const nt_op *op) {
     }
     frame.number = db.number + 1;
     frame.durable = nt_log_synced(db.log);
-    nt_frame_seal(image, size, &frame, db.salt, nt_log_tail(db.log));
+    nt_frame_seal(image, size, &frame, db.source.seed, db.salt, nt_log_tail(db.log));
     assert_int_equal(nt_log_append(db.log, image, size, &err), NTEE_OK);
     db.number = frame.number;
     db.check = frame.check;
