@@ -456,7 +456,8 @@ NTEE_API ntee_status ntee_sync(ntee *db);
  * Shapes spare a binding the parsing of flat JSON objects. NTEE_OP_SHAPE tells the handle the member names
  * of such objects, in order (at most 16 shapes); an object that fits one is then taken apart into fields of
  * 8 bytes, one a member: its number as a double, or where its string lies. NTEE_OP_GET with NTEE_FIELDS puts
- * them behind the value and the shape's number into reply->count (0: none fits; then parse the text).
+ * a NUL and them behind the value, and the shape's number into reply->count (0: none fits; then parse the
+ * text).
  * NTEE_OP_FIELDS does it for the values of a page: it takes texts from the front of `in`, at most 16 KiB of
  * them or a single longer one, and is called again for the rest. It reads nothing but `in`.
  */
@@ -496,6 +497,32 @@ typedef struct ntee_reply {
 /* ntee_run does one operation, as the table above says. Any status; the reply's error has the detail. */
 NTEE_API ntee_status ntee_run(ntee *db, uint32_t op, uint32_t flags, const void *in, size_t in_len,
                               void *out, size_t out_cap, ntee_reply *reply);
+
+/* The arguments of ntee_run in memory: for runtimes where each one that crosses costs. The offsets are part
+ * of the ABI. */
+typedef struct ntee_call {
+    ntee *db;          /*  0 */
+    uint32_t op;       /*  8 */
+    uint32_t flags;    /* 12 */
+    const void *in;    /* 16 */
+    size_t in_len;     /* 24 */
+    void *out;         /* 32 */
+    size_t out_cap;    /* 40 */
+    ntee_reply *reply; /* 48 */
+} ntee_call;
+
+/* ntee_run with its arguments from `call`, which is only read, and not after the return. */
+NTEE_API ntee_status ntee_run_call(const ntee_call *call);
+
+/*
+ * NTEE_OP_GET and NTEE_OP_HAS of a key that is text in 16-bit units, as many runtimes keep it: in_len counts
+ * units, at most NTEE_UNITS_MAX, and `in` is not read. All of them have to be below 128; any other key is
+ * refused with NTEE_INVALID, and can be tried with ntee_run_call. The status is in the reply. The result is
+ * the value in `out`, as text with a NUL at its end, where NTEE_FIELDS was given and the value fits a shape;
+ * else NULL, whatever the status.
+ */
+#define NTEE_UNITS_MAX 256u
+NTEE_API const char *ntee_run_units(const ntee_call *call, const uint16_t *units);
 
 #ifdef __cplusplus
 }

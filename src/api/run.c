@@ -26,13 +26,15 @@ static ntee_status would_block(ntee_error *err) {
 
 /* ---- One key, several keys, writes ---- */
 
-/* Puts the fields of the object in `out` behind it, where it fits a shape and there is room. */
+/* Puts a zero and the fields of the object in `out` behind it, where it fits a shape and there is room. */
 static void add_fields(const call *c, size_t len) {
-    size_t place = (size_t)nt_align8(len), text_len = 0;
+    size_t place = (size_t)nt_align8(len + 1u), text_len = 0;
     if (len > NT_SHAPES_TEXT || place > c->out_cap || c->out_cap - place < NT_SHAPES_ROOM) return;
     uint8_t *text = c->out;
     uint32_t number = nt_shapes_match(&c->db->shapes, text, len, 0, text + place, &text_len);
-    if (text_len == len) c->reply->count = number; /* else white space is behind it */
+    if (text_len != len) return; /* white space is behind it */
+    text[len] = 0;
+    c->reply->count = number;
 }
 
 static ntee_status run_get(const call *c, ntee_error *err) {
@@ -270,18 +272,59 @@ static ntee_status dispatch(const call *c, uint32_t op, ntee_error *err) {
     }
 }
 
+static ntee_error *begin_reply(ntee_reply *reply) {
+    memset(reply, 0, offsetof(ntee_reply, error));
+    reply->error.status = NTEE_OK;
+    return &reply->error;
+}
+
 ntee_status ntee_run(ntee *db, uint32_t op, uint32_t flags, const void *in, size_t in_len,
                      void *out, size_t out_cap, ntee_reply *reply) {
+    ntee_call how = {db, op, flags, in, in_len, out, out_cap, reply};
+    return ntee_run_call(&how);
+}
+
+ntee_status ntee_run_call(const ntee_call *how) {
+    ntee_reply *reply = how->reply;
     if (!reply) return nt_fail(nt_last_error(), NTEE_INVALID, "the reply is NULL");
-    ntee_error *err = &reply->error;
-    memset(reply, 0, offsetof(ntee_reply, error));
-    err->status = NTEE_OK;
-    call c = {db, in ? in : "", in_len, out, out_cap, (flags & NTEE_AT_HAND) != 0,
-              (flags & NTEE_FIELDS) != 0, reply};
-    ntee_status status = nt_handle_check(db, err);
+    ntee_error *err = begin_reply(reply);
+    call c = {how->db, how->in ? how->in : "", how->in_len, how->out, how->out_cap,
+              (how->flags & NTEE_AT_HAND) != 0, (how->flags & NTEE_FIELDS) != 0, reply};
+    ntee_status status = nt_handle_check(c.db, err);
     if (status != NTEE_OK) return status;
-    if ((!in && in_len) || (!out && out_cap) || (flags & ~(uint32_t)(NTEE_AT_HAND | NTEE_FIELDS)) ||
-        (c.fields && op != NTEE_OP_GET))
+    if ((!how->in && c.in_len) || (!c.out && c.out_cap) ||
+        (how->flags & ~(uint32_t)(NTEE_AT_HAND | NTEE_FIELDS)) || (c.fields && how->op != NTEE_OP_GET))
         return nt_fail(err, NTEE_INVALID, "a buffer is NULL or a flag is unknown");
-    return dispatch(&c, op, err);
+    return dispatch(&c, how->op, err);
+}
+
+/* Makes bytes of units, which are all to be below 128: whether they are. */
+static int narrow(const uint16_t *units, size_t count, uint8_t *bytes) {
+    uint64_t seen = 0;
+    size_t i = 0;
+    for (; count - i >= 4; i += 4) {
+        uint64_t four = nt_load64(units + i);
+        seen |= four;
+        four = (four | four >> 8) & 0x0000FFFF0000FFFFu;
+        nt_store32(bytes + i, (uint32_t)(four | four >> 16));
+    }
+    for (; i < count; i++) {
+        seen |= units[i];
+        bytes[i] = (uint8_t)units[i];
+    }
+    return (seen & 0xFF80FF80FF80FF80u) == 0;
+}
+
+const char *ntee_run_units(const ntee_call *how, const uint16_t *units) {
+    uint8_t key[NTEE_UNITS_MAX];
+    ntee_call narrowed = *how;
+    narrowed.in = key;
+    int fits = units && how->in_len <= NTEE_UNITS_MAX && narrow(units, how->in_len, key) &&
+               (how->op == NTEE_OP_GET || how->op == NTEE_OP_HAS);
+    if (!fits) {
+        if (how->reply) nt_fail(begin_reply(how->reply), NTEE_INVALID, "not a short key of ASCII");
+        return NULL;
+    }
+    if (ntee_run_call(&narrowed) != NTEE_OK || how->reply->count == 0) return NULL;
+    return how->out;
 }

@@ -28,6 +28,17 @@ AT(ntee_reply, flags, 52);
 AT(ntee_reply, error, 56);
 SIZE(ntee_reply, 312);
 
+AT(ntee_call, db, 0);
+AT(ntee_call, op, 8);
+AT(ntee_call, flags, 12);
+AT(ntee_call, in, 16);
+AT(ntee_call, in_len, 24);
+AT(ntee_call, out, 32);
+AT(ntee_call, out_cap, 40);
+AT(ntee_call, reply, 48);
+SIZE(ntee_call, 56);
+_Static_assert(NTEE_UNITS_MAX == 256, "the longest key of units changed");
+
 AT(ntee_options, size, 0);
 AT(ntee_options, flags, 8);
 AT(ntee_options, sync_interval_ms, 12);

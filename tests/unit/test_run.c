@@ -387,6 +387,108 @@ static void writes_at_hand_do_not_wait(void **state) {
     t_close(db);
 }
 
+/* ---- Arguments in memory, keys in units ----------------------------------------------------------- */
+
+static ntee_call call_of(ntee *db, uint32_t op, uint32_t flags, const void *in, size_t len, size_t cap) {
+    memset(&reply, 0xAB, sizeof reply);
+    return (ntee_call){db, op, flags, in, len, out, cap, &reply};
+}
+
+/* ntee_run_units for a text of bytes, in memory that has not one unit more. */
+static const char *ask(ntee *db, uint32_t op, uint32_t flags, const char *key, size_t len, size_t cap) {
+    uint16_t *units = malloc(len * sizeof *units + 1);
+    for (size_t i = 0; i < len; i++) units[i] = (uint8_t)key[i];
+    ntee_call call = call_of(db, op, flags, NULL, len, cap);
+    const char *text = ntee_run_units(&call, units);
+    free(units);
+    return text;
+}
+
+static void a_call_in_memory_is_the_same_call(void **state) {
+    (void)state;
+    ntee *db = open_small();
+    ntee_call call = call_of(db, NTEE_OP_GET, 0, "c", 1, 8);
+    assert_int_equal(ntee_run_call(&call), NTEE_OK);
+    assert_int_equal(reply.length, 8);
+    assert_memory_equal(out, "not json", 8);
+    call = call_of(db, NTEE_OP_GET, 0, "c", 1, 7);
+    assert_int_equal(ntee_run_call(&call), NTEE_SHORT_BUFFER);
+    call = call_of(db, NTEE_OP_GET, 8, "c", 1, 8);
+    assert_int_equal(ntee_run_call(&call), NTEE_INVALID);
+    call = call_of(db, NTEE_OP_GET, 0, NULL, 1, 8);
+    assert_int_equal(ntee_run_call(&call), NTEE_INVALID);
+    call.reply = NULL;
+    assert_int_equal(ntee_run_call(&call), NTEE_INVALID);
+    t_close(db);
+}
+
+static void a_key_of_any_units_below_128_is_found(void **state) {
+    (void)state;
+    char key[NTEE_UNITS_MAX + 1];
+    ntee *db = t_open(t_at("s"), 0);
+    for (size_t i = 0; i < sizeof key; i++) key[i] = (char)(i % 128);
+    for (size_t len = 1; len <= sizeof key; len++) {
+        ntee_status want = len <= NTEE_UNITS_MAX ? NTEE_OK : NTEE_INVALID;
+        assert_int_equal(ntee_put(db, key, len, &len, sizeof len, NULL), NTEE_OK);
+        assert_null(ask(db, NTEE_OP_GET, 0, key, len, 16));
+        assert_int_equal(reply.error.status, want);
+        if (want == NTEE_OK) assert_memory_equal(out, &len, sizeof len);
+        assert_null(ask(db, NTEE_OP_HAS, 0, key, len, 0));
+        assert_int_equal(reply.error.status, want);
+    }
+    assert_null(ask(db, NTEE_OP_HAS, 0, "x", 1, 0));
+    assert_int_equal(reply.error.status, NTEE_NOT_FOUND);
+    t_close(db);
+}
+
+static void units_that_are_no_ascii_are_refused(void **state) {
+    (void)state;
+    uint16_t units[9];
+    ntee *db = open_small();
+    for (size_t len = 1; len <= 9; len++)
+        for (size_t at = 0; at < len; at++)
+            for (unsigned bit = 7; bit < 16; bit++) {
+                for (size_t i = 0; i < 9; i++) units[i] = 'a';
+                units[at] = (uint16_t)(1u << bit | 'a');
+                ntee_call call = call_of(db, NTEE_OP_HAS, 0, NULL, len, 8);
+                assert_null(ntee_run_units(&call, units));
+                assert_int_equal(reply.error.status, NTEE_INVALID);
+            }
+    assert_null(ask(db, NTEE_OP_GET, 0, "", 0, 8));
+    assert_int_equal(reply.error.status, NTEE_INVALID);
+    assert_null(ask(db, NTEE_OP_WRITE, 0, "a", 1, 8));
+    assert_int_equal(reply.error.status, NTEE_INVALID);
+    ntee_call call = call_of(db, NTEE_OP_GET, 0, NULL, 1, 8);
+    assert_null(ntee_run_units(&call, NULL));
+    assert_int_equal(reply.error.status, NTEE_INVALID);
+    call.reply = NULL;
+    assert_null(ntee_run_units(&call, units));
+    t_close(db);
+}
+
+static void only_a_value_with_fields_comes_as_text(void **state) {
+    (void)state;
+    ntee *db = open_small();
+    assert_int_equal(run(db, NTEE_OP_SHAPE, 0, "\1\0n", 3, 0), NTEE_OK);
+    assert_int_equal(t_put(db, "n", "{\"n\":17}"), NTEE_OK);
+    assert_int_equal(t_put(db, "w", "{\"n\":1} "), NTEE_OK);
+    memset(out, 0xEE, 1024);
+    const char *text = ask(db, NTEE_OP_GET, NTEE_FIELDS, "n", 1, 1024);
+    assert_true(text == (const char *)out);
+    assert_string_equal(text, "{\"n\":17}");
+    assert_int_equal(reply.count, 1);
+    assert_true((uint32_t)nt_load64(out + 16) == 17);
+    static const char *const others = "wbcx";
+    for (const char *key = others; *key; key++) assert_null(ask(db, NTEE_OP_GET, NTEE_FIELDS, key, 1, 1024));
+    assert_int_equal(reply.error.status, NTEE_NOT_FOUND);
+    assert_null(ask(db, NTEE_OP_GET, 0, "n", 1, 1024));
+    assert_null(ask(db, NTEE_OP_GET, NTEE_FIELDS, "n", 1, 7));
+    assert_int_equal(reply.error.status, NTEE_SHORT_BUFFER);
+    assert_null(ask(db, NTEE_OP_HAS, NTEE_FIELDS, "n", 1, 1024));
+    assert_int_equal(reply.error.status, NTEE_INVALID);
+    t_close(db);
+}
+
 /* ---- Nonsense ------------------------------------------------------------------------------------- */
 
 static void wrong_arguments_are_refused(void **state) {
@@ -461,6 +563,10 @@ int main(void) {
         T_TEST(a_thousand_keys_are_at_hand_and_one_more_is_not),
         T_TEST(the_next_page_blocks_where_much_is_left_and_the_scan_stands),
         T_TEST(writes_at_hand_do_not_wait),
+        T_TEST(a_call_in_memory_is_the_same_call),
+        T_TEST(a_key_of_any_units_below_128_is_found),
+        T_TEST(units_that_are_no_ascii_are_refused),
+        T_TEST(only_a_value_with_fields_comes_as_text),
         T_TEST(wrong_arguments_are_refused),
         T_TEST(random_requests_never_crash_and_change_nothing_unasked),
     };

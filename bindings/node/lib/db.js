@@ -15,7 +15,7 @@ import { Handle } from "./handle.js";
 import { STATUS, closed, invalid } from "./errors.js";
 import { gate } from "./gate.js";
 import { ScanIterator } from "./iterate.js";
-import { getOne, getOneSync, has, hasNow, getMany, getManySync, small } from "./reads.js";
+import { getOne, getOneSync, getShort, has, hasNow, hasShort, getMany, getManySync, small } from "./reads.js";
 import { batchRequest, keyList, takeCount, takeStats, writeNothing } from "./requests.js";
 import { scanAll } from "./scan.js";
 import { addValue } from "./writers.js";
@@ -153,6 +153,10 @@ export class NteeDB {
   get(key, options) {
     const handle = this.#live();
     try {
+      if (options === undefined && typeof key === "string" && gate.clear) {
+        const value = getShort(handle, key, native.AT_HAND);
+        if (value !== undefined) return Promise.resolve(value);
+      }
       const as = options === undefined ? "json" : args.readOptions(options);
       const name = args.key(key);
       return getOne(this, handle, name, as);
@@ -164,6 +168,10 @@ export class NteeDB {
   /** @param {string | Uint8Array} key @param {{as?: As}} [options] */
   getSync(key, options) {
     const handle = this.#live();
+    if (options === undefined && typeof key === "string") {
+      const value = getShort(handle, key, 0);
+      if (value !== undefined) return value;
+    }
     const as = options === undefined ? "json" : args.readOptions(options);
     return getOneSync(handle, args.key(key), as);
   }
@@ -172,6 +180,10 @@ export class NteeDB {
   has(key) {
     const handle = this.#live();
     try {
+      if (typeof key === "string" && gate.clear) {
+        const there = hasShort(handle, key);
+        if (there !== undefined) return Promise.resolve(there);
+      }
       return has(this, handle, args.key(key));
     } catch (error) {
       return Promise.reject(error);
@@ -180,7 +192,12 @@ export class NteeDB {
 
   /** @param {string | Uint8Array} key */
   hasSync(key) {
-    return hasNow(this.#live(), args.key(key));
+    const handle = this.#live();
+    if (typeof key === "string") {
+      const there = hasShort(handle, key);
+      if (there !== undefined) return there;
+    }
+    return hasNow(handle, args.key(key));
   }
 
   // ---- Many keys ----

@@ -25,6 +25,9 @@ const live = new Set();
 
 export class Handle {
   #pointer = 0;
+  /** Its halves, as signed integers, for calls. */
+  #low = 0;
+  #high = 0;
   #inFlight = 0;
   #dropping = false;
   #dropped = false;
@@ -43,6 +46,8 @@ export class Handle {
   constructor(path, options) {
     this.#path = resolve(path);
     this.#pointer = native.open(path, options);
+    this.#low = this.#pointer | 0;
+    this.#high = Math.floor(this.#pointer / 4294967296) | 0;
     this.#guard = native.guard(this.#pointer);
     this.open = true;
     /** @type {import('./writes.js').WriteLane | null} the writes that wait for each other */
@@ -68,7 +73,16 @@ export class Handle {
    */
   run(op, flags, slot) {
     if (!this.open) throw closed();
-    return native.run(this.#pointer, op, flags, slot);
+    return native.run(this.#low, this.#high, op, flags, slot);
+  }
+
+  /**
+   * The same of GET and HAS, with the key as it is; see native.runUnits.
+   * @param {number} op @param {number} flags @param {Slot} slot @param {string} key
+   */
+  runUnits(op, flags, slot, key) {
+    if (!this.open) throw closed();
+    return native.runUnits(this.#low, this.#high, op, flags, slot, key);
   }
 
   /**
@@ -77,7 +91,7 @@ export class Handle {
    * @returns {number} status
    */
   ask(op, slot) {
-    return this.#pointer === 0 ? STATUS.CLOSED : native.run(this.#pointer, op, 0, slot);
+    return this.#pointer === 0 ? STATUS.CLOSED : native.run(this.#low, this.#high, op, 0, slot);
   }
 
   /**
@@ -86,7 +100,7 @@ export class Handle {
    */
   start(op, slot, callback) {
     if (this.#pointer === 0) throw closed();
-    native.start(this.#pointer, op, slot, callback);
+    native.start(this.#low, this.#high, op, slot, callback);
     this.#inFlight++;
   }
 
@@ -103,7 +117,7 @@ export class Handle {
     if (this.#pointer === 0 || (low === 0 && high === 0)) return;
     const slot = native.syncSlot();
     wire.writeScanNumber(slot, low, high);
-    native.run(this.#pointer, native.OP.SCAN_CLOSE, 0, slot);
+    native.run(this.#low, this.#high, native.OP.SCAN_CLOSE, 0, slot);
   }
 
   /**
@@ -149,7 +163,7 @@ export class Handle {
     } else {
       const slot = native.syncSlot();
       slot.inputLength = 0;
-      native.run(this.#pointer, native.OP.SYNC, 0, slot);
+      native.run(this.#low, this.#high, native.OP.SYNC, 0, slot);
     }
   }
 

@@ -36,6 +36,8 @@ export const OP = Object.freeze({
 });
 export const AT_HAND = 1;
 export const FIELDS = 2;
+/** NTEE_UNITS_MAX */
+export const UNITS_MOST = 256;
 
 /** Flags of ntee_open. */
 const READ_ONLY = 1;
@@ -136,9 +138,8 @@ function load() {
     closeAddress: library.symbol("ntee_close"),
     destroy: library.func("int ntee_destroy(uintptr_t)"),
     drop: library.func("int ntee_drop(uintptr_t)"),
-    run: library.func(
-      "int ntee_run(uintptr_t, uint32_t, uint32_t, uintptr_t, size_t, uintptr_t, size_t, uintptr_t)",
-    ),
+    run: library.func("int ntee_run_call(uintptr_t)"),
+    runUnits: library.func("const char *ntee_run_units(uintptr_t, str16)"),
   };
 }
 
@@ -164,45 +165,41 @@ export function syncSlot() {
 export const newSlot = () => new Slot(address, 4 << 10, 64 << 10);
 
 /**
- * Makes a call and waits for it.
- * @param {number} pointer
+ * Makes a call and waits for it. What it is told crosses in the slot's memory: arguments cost.
+ * @param {number} low half of the store's address
+ * @param {number} high half
  * @param {number} op
  * @param {number} flags
  * @param {Slot} slot holds the request, and the answer afterwards
  * @returns {number} status
  */
-export function run(pointer, op, flags, slot) {
-  return library.run(
-    pointer,
-    op,
-    flags,
-    slot.inputAt,
-    slot.inputLength,
-    slot.outputAt,
-    slot.output.length,
-    slot.replyAt,
-  );
+export function run(low, high, op, flags, slot) {
+  slot.tell(low, high, op, flags);
+  return library.run(slot.callAt);
+}
+
+/**
+ * GET and HAS of a key that crosses as it is, without becoming bytes first. The status is in the slot;
+ * NTEE_INVALID where the key has a character beyond ASCII.
+ * @param {number} low @param {number} high @param {number} op @param {number} flags @param {Slot} slot
+ * @param {string} key a primitive of at most UNITS_MOST units
+ * @returns {string | null} the text of an object that has fields behind it, in the slot
+ */
+export function runUnits(low, high, op, flags, slot, key) {
+  slot.tellUnits(low, high, op, flags, key.length);
+  return library.runUnits(slot.callAt, key);
 }
 
 /**
  * Hands a call to a libuv thread. Throws what koffi throws where it has no place for another one.
- * @param {number} pointer
+ * @param {number} low @param {number} high
  * @param {number} op
  * @param {Slot} slot
  * @param {Callback} callback refers to the slot
  */
-export function start(pointer, op, slot, callback) {
-  library.run.async(
-    pointer,
-    op,
-    0,
-    slot.inputAt,
-    slot.inputLength,
-    slot.outputAt,
-    slot.output.length,
-    slot.replyAt,
-    callback,
-  );
+export function start(low, high, op, slot, callback) {
+  slot.tell(low, high, op, 0);
+  library.run.async(slot.callAt, callback);
 }
 
 /** Whether an error says that koffi has no place for another async call. @param {unknown} error */

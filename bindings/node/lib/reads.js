@@ -181,6 +181,25 @@ export function getOne(db, handle, key, as) {
   return queued(new GetJob(db, handle, own(key), as));
 }
 
+/**
+ * GET as JSON of a key that is a short text, in the shortest way: nothing is checked before, as all that is
+ * out of the ordinary (a key that is empty or not ASCII, an answer that is not at hand or too long, any error)
+ * gives undefined, and is left to the ways above and below, which begin anew. Only once objects have shapes,
+ * as else most answers are not what it is good at.
+ * @param {Handle} handle @param {string} key @param {number} flags
+ */
+export function getShort(handle, key, flags) {
+  const { shapes } = handle;
+  if (shapes.flag === 0 || key.length > native.UNITS_MOST) return undefined;
+  const slot = native.syncSlot();
+  const text = handle.runUnits(native.OP.GET, native.FIELDS | flags, slot, key);
+  if (text !== null) return shapes.valueOf(slot, text);
+  const { status } = slot;
+  return status === STATUS.OK || status === STATUS.NOT_FOUND
+    ? takeValue(slot, status, "json", shapes)
+    : undefined;
+}
+
 /** @param {Handle} handle @param {string | Uint8Array} key @param {As} as */
 export function getOneSync(handle, key, as) {
   const slot = native.syncSlot();
@@ -191,6 +210,15 @@ export function getOneSync(handle, key, as) {
     slot.trim();
     return value;
   }
+}
+
+/** HAS in the same way. @param {Handle} handle @param {string} key @returns {boolean | undefined} */
+export function hasShort(handle, key) {
+  if (key.length > native.UNITS_MOST) return undefined;
+  const slot = native.syncSlot();
+  handle.runUnits(native.OP.HAS, 0, slot, key);
+  const { status } = slot;
+  return status === STATUS.OK ? true : status === STATUS.NOT_FOUND ? false : undefined;
 }
 
 /** @param {Handle} handle @param {string | Uint8Array} key */

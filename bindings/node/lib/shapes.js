@@ -158,11 +158,19 @@ export class Shapes {
     if (count > 0) {
       if (output !== viewed) view(output);
       const text = output.toString("latin1", 0, length);
-      return this.#makers[count](text, (length + 7) >>> 3, viewDoubles, viewWords);
+      return this.#makers[count](text, (length + 8) >>> 3, viewDoubles, viewWords);
     }
     const value = decodeValue(output, 0, length, KIND.OBJECT, "json");
     if (this.#learning) this.#learn(value, output, 0, length);
     return value;
+  }
+
+  /**
+   * The same where the call gave its text.
+   * @param {Slot} slot with its own memory for results @param {string} text @returns {any}
+   */
+  valueOf(slot, text) {
+    return this.#makers[slot.count](text, (text.length + 8) >>> 3, slot.doubles, slot.ints);
   }
 
   /**

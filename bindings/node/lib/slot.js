@@ -1,9 +1,9 @@
 // @ts-check
 
 /**
- * slot: the memory of one call into the library: a request, a result, a reply.
+ * slot: the memory of one call into the library: what it is told, a request, a result, a reply.
  *
- * All three are owned by JavaScript and live as long as their slot; the library is given their addresses,
+ * All of them are owned by JavaScript and live as long as their slot; the library is given their addresses,
  * which are taken once. A slot belongs to one call at a time: whoever holds it must not let it go before the
  * call has come back. What is handed to users is always a copy.
  */
@@ -12,6 +12,8 @@ import { NteeError } from "./errors.js";
 
 /** sizeof(ntee_reply) */
 const REPLY_SIZE = 312;
+/** sizeof(ntee_call): what a call is told, in memory; here it lies behind the reply. */
+const CALL_SIZE = 56;
 const TWO_32 = 4294967296;
 
 /** Places of an ntee_reply's fields, in 32-bit words. */
@@ -25,7 +27,18 @@ const KIND = 12;
 const FLAGS = 13;
 const ERROR_ERRNO = 15;
 const ERROR_ITEM = 18;
+const STATUS = 14;
 const ERROR_MESSAGE = 80; // in bytes
+
+/** And those of its ntee_call. */
+const CALL_DB = REPLY_SIZE / 4;
+const CALL_OP = CALL_DB + 2;
+const CALL_FLAGS = CALL_DB + 3;
+const CALL_IN = CALL_DB + 4;
+const CALL_IN_LENGTH = CALL_DB + 6;
+const CALL_OUT = CALL_DB + 8;
+const CALL_OUT_CAP = CALL_DB + 10;
+const CALL_REPLY = CALL_DB + 12;
 
 /** @param {number} size @returns {Buffer} memory of its own, 8-byte aligned */
 export function memory(size) {
@@ -129,11 +142,19 @@ export class Slot extends Request {
     super(inputSize);
     this.#address = address;
     this.output = memory(outputSize);
-    this.reply = memory(REPLY_SIZE);
-    this.words = new Uint32Array(this.reply.buffer, this.reply.byteOffset, REPLY_SIZE / 4);
+    this.reply = memory(REPLY_SIZE + CALL_SIZE);
+    this.words = new Uint32Array(this.reply.buffer, this.reply.byteOffset, this.reply.length / 4);
     this.inputAt = address(this.input);
     this.outputAt = address(this.output);
-    this.replyAt = address(this.reply);
+    /** Its result as doubles and as words, as long as it is its own memory. */
+    this.doubles = new Float64Array(this.output.buffer, this.output.byteOffset, this.output.length >> 3);
+    this.ints = new Int32Array(this.output.buffer, this.output.byteOffset, this.output.length >> 2);
+    const replyAt = address(this.reply);
+    /** Where the library finds what it is told. */
+    this.callAt = replyAt + REPLY_SIZE;
+    this.#putNumber(CALL_REPLY, replyAt);
+    this.#putOutput();
+    this.#putNumber(CALL_IN, this.inputAt);
     this.#homeInput = this.input;
     this.#homeView = this.view;
     this.#homeInputAt = this.inputAt;
@@ -141,10 +162,46 @@ export class Slot extends Request {
     this.#homeOutputAt = this.outputAt;
   }
 
+  /** @param {number} word @param {number} value from 0 on */
+  #putNumber(word, value) {
+    this.words[word] = value;
+    this.words[word + 1] = value / TWO_32;
+  }
+
+  #putOutput() {
+    this.#putNumber(CALL_OUT, this.outputAt);
+    this.#putNumber(CALL_OUT_CAP, this.output.length);
+  }
+
+  /**
+   * Writes down a call with the request that is in the slot.
+   * @param {number} low the store's address: its low half @param {number} high and its high one
+   * @param {number} op @param {number} flags
+   */
+  tell(low, high, op, flags) {
+    this.tellUnits(low, high, op, flags, 0);
+    this.#putNumber(CALL_IN_LENGTH, this.inputLength);
+  }
+
+  /**
+   * The same for a call that gets a key in 16-bit units.
+   * @param {number} low @param {number} high @param {number} op @param {number} flags @param {number} count
+   */
+  tellUnits(low, high, op, flags, count) {
+    const { words } = this;
+    words[CALL_DB] = low;
+    words[CALL_DB + 1] = high;
+    words[CALL_OP] = op;
+    words[CALL_FLAGS] = flags;
+    words[CALL_IN_LENGTH] = count;
+    words[CALL_IN_LENGTH + 1] = 0;
+  }
+
   /** @param {Buffer} memory @param {number} length @override */
   setInput(memory, length) {
     super.setInput(memory, length);
     this.inputAt = this.#address(memory);
+    this.#putNumber(CALL_IN, this.inputAt);
   }
 
   /**
@@ -171,6 +228,7 @@ export class Slot extends Request {
   setOutput(memory) {
     this.output = memory;
     this.outputAt = this.#address(memory);
+    this.#putOutput();
   }
 
   /** Goes back to its own memory, where it had to take other. */
@@ -179,10 +237,12 @@ export class Slot extends Request {
       this.input = this.#homeInput;
       this.view = this.#homeView;
       this.inputAt = this.#homeInputAt;
+      this.#putNumber(CALL_IN, this.inputAt);
     }
     if (this.output !== this.#homeOutput) {
       this.output = this.#homeOutput;
       this.outputAt = this.#homeOutputAt;
+      this.#putOutput();
     }
   }
 
@@ -192,9 +252,14 @@ export class Slot extends Request {
    */
   borrowInput(at, length) {
     this.inputAt = at;
+    this.#putNumber(CALL_IN, at);
     this.inputLength = length;
   }
 
+  /** The status of the call, as its reply has it. */
+  get status() {
+    return this.words[STATUS];
+  }
   get length() {
     return this.words[LENGTH] + this.words[LENGTH + 1] * TWO_32;
   }

@@ -197,6 +197,56 @@ test("objects of one shape have nothing to do with each other, nor with the memo
   db.close();
 });
 
+test("any key finds its object, and a wrong one fails as before, once there are shapes", async () => {
+  const db = NteeDB.open(freshDir());
+  const plain = NteeDB.open(freshDir()); // never has shapes: nothing in it is an object
+  plain.put("k", 1);
+  const long = Array.from({ length: 300 }, (_, i) => String.fromCharCode(i % 128)).join("");
+  const keys = Array.from({ length: 300 }, (_, i) => long.slice(0, i + 1));
+  for (let at = 0; at < 9; at++) {
+    for (const odd of ["\x80", "\xff", "\u0141", "\u4161", "\uff61", "\u{1f600}"])
+      keys.push(`${"a".repeat(at)}${odd}${"a".repeat(8 - at)}`);
+  }
+  keys.push("a".repeat(9), "\u0100".repeat(9), "x".repeat(65535), "\xe4".repeat(256), `cut ${long} out`.slice(3, 20));
+  keys.forEach((key, i) => db.put(key, { id: i, text: "y".repeat(i % 40) }));
+  for (const round of [1, 2]) {
+    for (let i = 0; i < keys.length; i++) {
+      const want = { id: i, text: "y".repeat(i % 40) };
+      assert.ok(same(db.getSync(keys[i]), want), `${round}: ${i}`);
+      assert.ok(same(await db.get(keys[i]), want));
+      assert.equal(db.hasSync(keys[i]), true);
+      assert.equal(await db.has(keys[i]), true);
+    }
+  }
+  const thrown = (action) => {
+    try {
+      return { value: action() };
+    } catch ({ name, code, message }) {
+      return { name, code, message };
+    }
+  };
+  const wrong = ["", "\ud800", "a\udc00a", "x".repeat(65536), "\xe4".repeat(32768), 7, null, undefined, {}, [], new String("a")];
+  for (const key of [...wrong, "none", "none\xe4", "n".repeat(256), "n".repeat(257)]) {
+    for (const method of ["getSync", "hasSync"])
+      assert.deepEqual(thrown(() => db[method](key)), thrown(() => plain[method](key)));
+    for (const method of ["get", "has"]) {
+      const [a, b] = await Promise.allSettled([db[method](key), plain[method](key)]);
+      assert.deepEqual([a.status, a.value, a.reason?.message], [b.status, b.value, b.reason?.message]);
+    }
+  }
+  db.put("broken", Buffer.from("not JSON"));
+  db.put("number", 7);
+  db.put("big", { id: 1, text: "z".repeat(300000) });
+  assert.deepEqual([db.getSync("broken"), await db.get("broken")], Array(2).fill(Buffer.from("not JSON")));
+  assert.deepEqual([db.getSync("number"), await db.get("number")], [7, 7]);
+  assert.equal(db.getSync("big").text.length, 300000);
+  assert.equal((await db.get("big")).text.length, 300000);
+  db.drop();
+  plain.drop();
+  for (const method of ["getSync", "hasSync", "get", "has"])
+    assert.throws(() => db[method]("a"), { code: "NTEE_CLOSED" });
+});
+
 test("large and small objects of one shape", async () => {
   const db = NteeDB.open(freshDir());
   const sizes = [0, 1, 12, 13, 16000, 16383, 16384, 16385, 20000, 70000, 300000, 5];
