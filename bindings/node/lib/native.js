@@ -4,9 +4,11 @@
  * native: the only file that knows koffi. It finds and loads the library, checks that it is the right one,
  * and makes the calls.
  *
- * Everything crosses as plain numbers: a pointer is the address of memory that JavaScript owns (a slot, see
- * slot.js) or of a store (see handle.js). koffi takes a number for a pointer without asking, so nothing
- * that a user passed may get here unchecked. koffi does not keep memory alive during an async call, but it
+ * Nearly everything crosses as plain numbers: a pointer is the address of memory that JavaScript owns (a
+ * slot, see slot.js) or of a store (see handle.js). koffi takes a number for a pointer without asking, so
+ * nothing that a user passed may get here unchecked; the one thing of theirs that crosses as it is is a key
+ * that is known to be a string (runUnits). What a call is told lies in its slot, and the library reads it
+ * when the call begins, perhaps on another thread: a slot that is out is left alone. koffi does not keep memory alive during an async call, but it
  * keeps the callback: so the callback of start() must refer to the slot.
  */
 
