@@ -447,8 +447,13 @@ NTEE_API ntee_status ntee_sync(ntee *db);
  *   NTEE_OP_COUNT      a scan request, framed     -              count
  *   NTEE_OP_STATS      -                          3 u64          records, main_bytes, blob_bytes
  *   NTEE_OP_SYNC       -                          -              -
+ *   NTEE_OP_DETAILS    -                          see below      count: damaged places; length
+ *   NTEE_OP_VERIFY     -                          ntee_errors    count: differences, also those left out
  *   NTEE_OP_SHAPE      names, framed              -              count: the shape's number, 0 = full
  *   NTEE_OP_FIELDS     JSON texts, commas between fields, framed count: texts; length: bytes of in
+ *
+ * NTEE_OP_DETAILS gives an ntee_details_t and behind it an ntee_place for each damaged place. NTEE_OP_VERIFY fills
+ * `out` with as many ntee_errors as it has room for. It is never at hand.
  *
  * Where `out` is too small: NTEE_SHORT_BUFFER with reply->needed. A scan number is only good for this
  * handle; the open ones are closed with it.
@@ -473,7 +478,9 @@ enum {
     NTEE_OP_STATS = 9,
     NTEE_OP_SYNC = 10,
     NTEE_OP_SHAPE = 11,
-    NTEE_OP_FIELDS = 12
+    NTEE_OP_FIELDS = 12,
+    NTEE_OP_DETAILS = 13,
+    NTEE_OP_VERIFY = 14
 };
 
 enum {

@@ -7,6 +7,7 @@
 #include "engine/commit.h"
 #include "engine/get.h"
 #include "engine/scan.h"
+#include "engine/verify.h"
 
 /* A call's arguments, checked. */
 typedef struct call {
@@ -235,6 +236,31 @@ static ntee_status run_sync(const call *c, ntee_error *err) {
     return nt_handle_sync(c->db, err);
 }
 
+static ntee_status run_details(const call *c, ntee_error *err) {
+    const nt_buf *damage = &c->db->db.recovery.damage;
+    ntee_details_t details;
+    ntee_status status = nt_handle_details(c->db, &details, err);
+    if (status != NTEE_OK) return status;
+    c->reply->needed = sizeof details + damage->len;
+    if (c->out_cap < c->reply->needed)
+        return nt_fail(err, NTEE_SHORT_BUFFER, "the details need %llu bytes",
+                       (unsigned long long)c->reply->needed);
+    memcpy(c->out, &details, sizeof details);
+    if (damage->len) memcpy((uint8_t *)c->out + sizeof details, damage->data, damage->len);
+    c->reply->length = c->reply->needed;
+    c->reply->count = details.damaged;
+    return NTEE_OK;
+}
+
+static ntee_status run_verify(const call *c, ntee_error *err) {
+    nt_findings findings = {.found = c->out, .cap = c->out_cap / sizeof(ntee_error)};
+    if (c->at_hand) return would_block(err);
+    ntee_status status = nt_verify(&c->db->db, &findings, err);
+    c->reply->count = findings.count;
+    c->reply->length = sizeof(ntee_error) * (findings.count < findings.cap ? findings.count : findings.cap);
+    return status;
+}
+
 /* ---- Shapes ---- */
 
 static ntee_status run_shape(const call *c, ntee_error *err) {
@@ -268,6 +294,8 @@ static ntee_status dispatch(const call *c, uint32_t op, ntee_error *err) {
     case NTEE_OP_SYNC: return run_sync(c, err);
     case NTEE_OP_SHAPE: return run_shape(c, err);
     case NTEE_OP_FIELDS: return run_fields(c, err);
+    case NTEE_OP_DETAILS: return run_details(c, err);
+    case NTEE_OP_VERIFY: return run_verify(c, err);
     default: return nt_fail(err, NTEE_INVALID, "unknown operation %u", op);
     }
 }

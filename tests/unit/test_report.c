@@ -203,6 +203,39 @@ static void verify_fails_where_the_disk_does(void **state) {
     t_close(db);
 }
 
+/* ---- The same through ntee_run ------------------------------------------------------------------------- */
+
+static void bindings_get_the_same(void **state) {
+    (void)state;
+    make();
+    flip("key03");
+    flip("value of 04");
+    ntee *db = t_open(t_at("s"), NTEE_READ_ONLY);
+    _Alignas(8) uint8_t out[4096];
+    ntee_reply reply;
+    ntee_details_t d = details(db), got;
+    ntee_place place, listed;
+    size_t count;
+    assert_int_equal(ntee_damage(db, &place, 1, &count), NTEE_OK);
+    assert_int_equal(ntee_run(db, NTEE_OP_DETAILS, NTEE_AT_HAND, NULL, 0, out, sizeof d, &reply),
+                     NTEE_SHORT_BUFFER);
+    assert_int_equal(reply.needed, sizeof d + sizeof place);
+    assert_int_equal(ntee_run(db, NTEE_OP_DETAILS, NTEE_AT_HAND, NULL, 0, out, sizeof out, &reply), NTEE_OK);
+    assert_int_equal(reply.length, sizeof d + sizeof place);
+    assert_int_equal(reply.count, 1);
+    memcpy(&got, out, sizeof got);
+    memcpy(&listed, out + sizeof got, sizeof listed);
+    assert_memory_equal(&got, &d, sizeof d);
+    assert_memory_equal(&listed, &place, sizeof place);
+    assert_int_equal(ntee_run(db, NTEE_OP_VERIFY, NTEE_AT_HAND, NULL, 0, out, sizeof out, &reply),
+                     NTEE_WOULD_BLOCK);
+    assert_int_equal(ntee_run(db, NTEE_OP_VERIFY, 0, NULL, 0, out, sizeof(ntee_error), &reply), NTEE_OK);
+    assert_int_equal(reply.length, sizeof(ntee_error));
+    assert_true(reply.count >= 3); /* two places, and the keys before the lost one */
+    assert_int_equal(((ntee_error *)(void *)out)->status, NTEE_CORRUPT);
+    t_close(db);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         T_TEST(details_follow_writes_and_syncs),
@@ -211,6 +244,7 @@ int main(void) {
         T_TEST(a_good_store_verifies_at_any_moment),
         T_TEST(verify_finds_each_flipped_byte_of_an_open_store),
         T_TEST(verify_fails_where_the_disk_does),
+        T_TEST(bindings_get_the_same),
     };
     return T_RUN_BOTH(tests);
 }

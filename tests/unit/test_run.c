@@ -501,7 +501,7 @@ static void wrong_arguments_are_refused(void **state) {
     assert_int_equal(run(db, NTEE_OP_GET, 0, NULL, 1, 8), NTEE_INVALID);
     assert_int_equal(ntee_run(db, NTEE_OP_GET, 0, "a", 1, NULL, 8, &reply), NTEE_INVALID);
     assert_int_equal(ntee_run(db, NTEE_OP_GET, 0, "a", 1, NULL, 0, &reply), NTEE_SHORT_BUFFER);
-    static const uint32_t ops[] = {0, 13, 14, 255, 256, UINT32_MAX};
+    static const uint32_t ops[] = {0, 15, 16, 255, 256, UINT32_MAX};
     for (size_t i = 0; i < 6; i++) assert_int_equal(run(db, ops[i], 0, "a", 1, 8), NTEE_INVALID);
     assert_int_equal(ntee_run(db, NTEE_OP_SCAN, 0, request, request_len, out + 4, 64, &reply), NTEE_INVALID);
     t_close(db);
