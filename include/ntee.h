@@ -400,7 +400,8 @@ typedef struct ntee_details {
     uint64_t damaged;          /* ... places of the log that are not what was written (ntee_damage) */
     uint64_t suspect_bytes;    /* ... records in the first so many bytes of the log may be out of date, since
                                   one behind them is lost: reading them is NTEE_CORRUPT. 0: none */
-    uint64_t reserved[9];
+    uint64_t log_generation;   /* the log's file is this number, as 8 or more hexadecimal digits, with .log */
+    uint64_t reserved[8];
 } ntee_details_t;
 
 /* ntee_details fills *details from memory. NTEE_INVALID, NTEE_FORKED. */
@@ -452,8 +453,8 @@ NTEE_API ntee_status ntee_sync(ntee *db);
  *   NTEE_OP_SHAPE      names, framed              -              count: the shape's number, 0 = full
  *   NTEE_OP_FIELDS     JSON texts, commas between fields, framed count: texts; length: bytes of in
  *
- * NTEE_OP_DETAILS gives an ntee_details_t and behind it an ntee_place for each damaged place. NTEE_OP_VERIFY fills
- * `out` with as many ntee_errors as it has room for. It is never at hand.
+ * NTEE_OP_DETAILS gives an ntee_details_t and behind it an ntee_place for each damaged place. NTEE_OP_VERIFY
+ * fills `out` with as many ntee_errors as it has room for. It is never at hand.
  *
  * Where `out` is too small: NTEE_SHORT_BUFFER with reply->needed. A scan number is only good for this
  * handle; the open ones are closed with it.

@@ -25,6 +25,7 @@ ntee_status nt_handle_details(struct ntee *db, ntee_details_t *details, ntee_err
         .salvaged_bytes = found->salvage,
         .damaged = found->damage.len / sizeof(nt_damage),
         .suspect_bytes = found->suspect ? found->suspect - db->db.source.base : 0,
+        .log_generation = db->db.header.generation,
     };
     return nt_count_all(&db->db, &details->records, err);
 }

@@ -19,6 +19,7 @@ static void details_follow_writes_and_syncs(void **state) {
     ntee_details_t d = details(db);
     assert_int_equal(d.state, NTEE_STATE_GOOD);
     assert_int_equal(d.sequence, 0);
+    assert_int_equal(d.log_generation, strtoull(LOG_NAME, NULL, 16));
     for (int i = 0; i < 3; i++) assert_int_equal(t_put(db, i ? "k" : "j", "v"), NTEE_OK);
     assert_int_equal(t_delete(db, "j"), NTEE_OK);
     d = details(db);
