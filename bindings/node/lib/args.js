@@ -268,13 +268,13 @@ const OPEN = [
   "syncEveryWrite",
   "syncIntervalMs",
   "useMmap",
+  "acceptDamage",
   "blobThreshold",
   "indexes",
   "hintEveryN",
   "autoCompact",
-  "acceptDamage",
 ];
-const OPEN_LATER = ["blobThreshold", "indexes", "hintEveryN", "autoCompact", "acceptDamage"];
+const OPEN_LATER = ["blobThreshold", "indexes", "hintEveryN", "autoCompact"];
 
 /** @param {unknown} options */
 export function openOptions(options) {
@@ -284,6 +284,7 @@ export function openOptions(options) {
     readOnly: boolean(given.readOnly, "readOnly", false),
     syncEveryWrite: boolean(given.syncEveryWrite, "syncEveryWrite", false),
     useMmap: boolean(given.useMmap, "useMmap", true),
+    acceptDamage: boolean(given.acceptDamage, "acceptDamage", false),
     syncIntervalMs: absent(given.syncIntervalMs)
       ? 0
       : integer(given.syncIntervalMs, "syncIntervalMs", 1, 60000),

@@ -15,8 +15,10 @@ import { Handle } from "./handle.js";
 import { STATUS, closed, invalid } from "./errors.js";
 import { gate } from "./gate.js";
 import { ScanIterator } from "./iterate.js";
-import { getOne, getOneSync, getShort, has, hasNow, hasShort, getMany, getManySync, small } from "./reads.js";
-import { batchRequest, keyList, takeCount, takeStats, writeNothing } from "./requests.js";
+import { getOne, getOneSync, getShort, has, hasNow, hasShort } from "./reads.js";
+import { getMany, getManySync, long, small } from "./reads.js";
+import { takeDetails, takeDifferences, takeStats, writeVerify } from "./report.js";
+import { batchRequest, keyList, takeCount, writeNothing } from "./requests.js";
 import { scanAll } from "./scan.js";
 import { addValue } from "./writers.js";
 import { encodeValue } from "./values.js";
@@ -309,6 +311,24 @@ export class NteeDB {
     const handle = this.#live();
     try {
       return small(this, handle, OP.STATS, writeNothing, takeStats);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  details() {
+    const handle = this.#live();
+    try {
+      return small(this, handle, OP.DETAILS, writeNothing, takeDetails);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  verify() {
+    const handle = this.#live();
+    try {
+      return long(this, handle, OP.VERIFY, writeVerify, takeDifferences);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -35,6 +35,8 @@ export const OP = Object.freeze({
   SYNC: 10,
   SHAPE: 11,
   FIELDS: 12,
+  DETAILS: 13,
+  VERIFY: 14,
 });
 export const AT_HAND = 1;
 export const FIELDS = 2;
@@ -45,6 +47,7 @@ export const UNITS_MOST = 256;
 const READ_ONLY = 1;
 const SYNC_EVERY_WRITE = 2;
 const NO_MMAP = 4;
+const ACCEPT_DAMAGE = 8;
 const OPTIONS_SIZE = 80;
 
 /** Room for what the engine calls "at hand": 64 KiB of values and their page. */
@@ -240,7 +243,8 @@ function putPath(path, at) {
 
 /**
  * @param {string} path without NUL
- * @param {{readOnly: boolean, syncEveryWrite: boolean, useMmap: boolean, syncIntervalMs: number}} options
+ * @param {{readOnly: boolean, syncEveryWrite: boolean, useMmap: boolean, acceptDamage: boolean,
+ *   syncIntervalMs: number}} options
  * @returns {number} the store's address
  */
 export function open(path, options) {
@@ -252,7 +256,8 @@ export function open(path, options) {
   input.writeUInt32LE(
     (options.readOnly ? READ_ONLY : 0) |
       (options.syncEveryWrite ? SYNC_EVERY_WRITE : 0) |
-      (options.useMmap ? 0 : NO_MMAP),
+      (options.useMmap ? 0 : NO_MMAP) |
+      (options.acceptDamage ? ACCEPT_DAMAGE : 0),
     8,
   );
   input.writeUInt32LE(options.syncIntervalMs, 12);

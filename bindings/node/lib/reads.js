@@ -270,7 +270,7 @@ export function getManySync(handle, keys, as) {
 }
 
 /**
- * A call whose answer is always at hand.
+ * A call whose answer is always at hand. `read` gives undefined where it needs more room, which it then has.
  * @param {object} db
  * @param {Handle} handle
  * @param {number} op
@@ -281,8 +281,22 @@ export function getManySync(handle, keys, as) {
 export function small(db, handle, op, write, read) {
   if (!gate.clear) return queued(new CallJob(db, handle, op, write, read));
   const slot = native.syncSlot();
-  write(slot);
-  const status = handle.run(op, 0, slot);
-  slot.trim();
-  return Promise.resolve(read(slot, status));
+  for (;;) {
+    write(slot);
+    const answer = read(slot, handle.run(op, 0, slot));
+    if (answer === undefined) continue; // with more room
+    slot.trim();
+    return Promise.resolve(answer);
+  }
 }
+
+/**
+ * A call that takes its time, so that it is never made within the method.
+ * @param {object} db
+ * @param {Handle} handle
+ * @param {number} op
+ * @param {(slot: Slot) => void} write
+ * @param {(slot: Slot, status: number) => any} read
+ * @returns {Promise<any>}
+ */
+export const long = (db, handle, op, write, read) => queued(new CallJob(db, handle, op, write, read));

@@ -63,15 +63,6 @@ export function takeCount(slot, status) {
   return slot.count;
 }
 
-/** @param {Slot} slot @param {number} status */
-export function takeStats(slot, status) {
-  if (status !== STATUS.OK) throw native.failure(status, slot);
-  const { output } = slot;
-  const figure = (/** @type {number} */ at) =>
-    output.readUInt32LE(at) + output.readUInt32LE(at + 4) * 4294967296;
-  return { records: figure(0), mainBytes: figure(8), blobBytes: figure(16) };
-}
-
 /** @param {Slot} slot @param {number} status @param {As} as @param {Shapes} shapes */
 export function takeValues(slot, status, as, shapes) {
   if (status === STATUS.OK) return wire.readValues(wire.pageOf(slot), as, raise, shapes);

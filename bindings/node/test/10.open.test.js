@@ -9,10 +9,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { NteeDB, NteeError } from "../lib/index.js";
-import { codeOf, freshDir, run } from "./support.js";
+import { codeOf, freshDir, logOf, run } from "./support.js";
 
 test("a store is made with its missing parents, and only its owner may look in", () => {
   const dir = join(freshDir(), "a", "b");
@@ -87,6 +87,8 @@ test("every method of a closed store throws NTEE_CLOSED at once", () => {
     keys: [],
     count: [],
     stats: [],
+    details: [],
+    verify: [],
     sync: [],
   };
   const methods = Object.getOwnPropertyNames(NteeDB.prototype).filter(
@@ -289,6 +291,8 @@ test("options are checked, and a misspelt one says how it is spelt", () => {
     { unknown: 1 },
     { readOnly: 1 },
     { useMmap: "yes" },
+    { acceptDamage: 1 },
+    { acceptDamage: "true" },
     { syncEveryWrite: "true" },
     { syncIntervalMs: 0 },
     { syncIntervalMs: 60001 },
@@ -308,7 +312,7 @@ test("options are checked, and a misspelt one says how it is spelt", () => {
     assert.throws(() => NteeDB.open(dir, options), { name: "NteeError", code: "NTEE_INVALID" });
   }
   assert.throws(() => NteeDB.open(dir, { readonly: true }), /"readOnly"/);
-  for (const name of ["blobThreshold", "indexes", "hintEveryN", "autoCompact", "acceptDamage"]) {
+  for (const name of ["blobThreshold", "indexes", "hintEveryN", "autoCompact"]) {
     assert.throws(() => NteeDB.open(dir, { [name]: 1 }), {
       code: "NTEE_INVALID",
       message: /not supported yet/,
@@ -322,25 +326,48 @@ test("stores come from open alone", () => {
   assert.throws(() => new NteeDB(Symbol("x"), {}), { code: "NTEE_INVALID" });
 });
 
-test("a log that is noise is NTEE_CORRUPT, leaves no descriptor behind, and opens when it is whole again", () => {
+/** Makes noise of the log's header, or of its copy. */
+const noise = (bytes, at) => bytes.fill(0x5a, at, at + 64);
+const COPY = 4096;
+
+test("a log whose header is noise, and its copy too, is NTEE_CORRUPT, leaves no descriptor behind, and opens when it is whole again", () => {
   const dir = freshDir();
   const db = NteeDB.open(dir);
   db.put("a", 1);
   db.close();
-  const path = join(
-    dir,
-    readdirSync(dir).find((name) => name.endsWith(".log")),
-  );
-  const good = readFileSync(path);
+  const good = readFileSync(logOf(dir));
   const bad = Buffer.from(good);
-  bad.fill(0x5a, 0, 64);
-  writeFileSync(path, bad);
+  noise(bad, 0);
+  noise(bad, COPY);
+  writeFileSync(logOf(dir), bad);
   const descriptors = () => (process.platform === "linux" ? readdirSync("/proc/self/fd").length : 0);
   const before = descriptors();
-  for (let i = 0; i < 500; i++) assert.throws(() => NteeDB.open(dir), { code: "NTEE_CORRUPT" });
+  for (const options of [{}, { acceptDamage: true }]) {
+    for (let i = 0; i < 250; i++) assert.throws(() => NteeDB.open(dir, options), { code: "NTEE_CORRUPT" });
+  }
   assert.equal(descriptors(), before);
-  writeFileSync(path, good);
+  writeFileSync(logOf(dir), good);
   const again = NteeDB.open(dir);
   assert.equal(again.getSync("a"), 1);
   again.close();
+});
+
+test("where one of the two headers is noise, the other counts", async () => {
+  for (const at of [0, COPY]) {
+    const dir = freshDir();
+    const db = NteeDB.open(dir);
+    db.put("a", 1);
+    db.close();
+    const log = readFileSync(logOf(dir));
+    noise(log, at);
+    writeFileSync(logOf(dir), log);
+    const again = NteeDB.open(dir);
+    assert.equal(again.getSync("a"), 1);
+    const { damaged, suspectBytes } = await again.details();
+    assert.deepEqual(damaged, [{ file: basename(logOf(dir)), offset: at, length: 128 }]);
+    assert.equal(suspectBytes, 0);
+    const { differences, count } = await again.verify();
+    assert.deepEqual([count, differences[0].offset], [1, at]);
+    again.drop();
+  }
 });

@@ -30,6 +30,7 @@ test("answers at hand are there within the call", async () => {
     rangeScan: own.rangeScan({ gte: "k2" }),
     count: own.count("k"),
     stats: own.stats(),
+    details: own.details(),
   };
   for (const [name, promise] of Object.entries(calls)) assert.ok(!pending(promise), name);
   assert.equal(gate.inFlight, 0);
@@ -61,6 +62,8 @@ test("200 at most are in flight; behind the queue nothing is answered in place, 
     note("scan", db.prefixScan("s")),
     note("count", db.count()),
     note("stats", db.stats()),
+    note("details", db.details()),
+    note("verify", db.verify()),
     note("put", db.putAsync("gate", 1)),
     note("keys", db.keys("s").next()),
     note("entries", db.entries("s").next()),

@@ -32,6 +32,8 @@ const METHODS = {
   keys: [async (db) => (await db.keys("k1").next()).value, "k1"],
   count: [(db) => db.count("k"), 2000],
   stats: [async (db) => (await db.stats()).blobBytes, 0],
+  details: [async (db) => (await db.details()).state, "good"],
+  verify: [(db) => db.verify(), { differences: [], count: 0 }],
   sync: [(db) => db.sync(), undefined],
 };
 

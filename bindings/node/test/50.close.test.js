@@ -21,6 +21,8 @@ function start(db, count, next) {
     () => db.entries("k").next(),
     () => db.get("k1"),
     () => db.count(),
+    () => db.verify().then(({ count }) => assert.equal(count, 0)),
+    () => db.details().then(({ state }) => assert.equal(state, "good")),
   ];
   return Array.from({ length: count }, () => kinds[Math.floor(next() * kinds.length)]());
 }
@@ -235,7 +237,7 @@ test("reads, scans, walks and failures leave no memory behind", { timeout: 60000
       );
       calls.push(db.getMany(["big", `k${i}`]), db.putAsync("x", undefined), db.get(`k${i}`));
     }
-    for (let i = 0; i < 10; i++) calls.push(db.prefixScanRecords("k"));
+    for (let i = 0; i < 10; i++) calls.push(db.prefixScanRecords("k"), db.verify(), db.details());
     await Promise.allSettled(calls);
     for await (const entry of db.entries("k1")) if (entry.value.i > 1500) break;
   };

@@ -154,6 +154,7 @@ const WORKER_ENDS = {
   "terminate(), in the middle of a loop of puts": "for (let i = 0; ; i++) db.put('k' + (i % 500), i);",
   "terminate(), with calls under way":
     "for (;;) { for (let i = 0; i < 300; i++) { db.get('big', { as: 'buffer' }); db.putAsync('k' + i, i); } await db.sync(); }",
+  "terminate(), verifying": "db.put('much', 'y'.repeat(5e6)); for (;;) await Promise.all([db.verify(), db.verify()]);",
   "terminate(), walking": "for (;;) for await (const entry of db.entries()) void entry;",
 };
 

@@ -1,6 +1,6 @@
 // What the tests share.
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
@@ -19,6 +19,26 @@ let made = 0;
 
 /** A path where nothing is. */
 export const freshDir = () => join(root, `s${made++}`);
+
+/** The path of a closed store's log. */
+export const logOf = (dir) =>
+  join(
+    dir,
+    readdirSync(dir).find((name) => name.endsWith(".log")),
+  );
+
+/** Flips a bit where each of `texts` is in a store's log for the first time; the places. */
+export function rot(dir, ...texts) {
+  const log = readFileSync(logOf(dir));
+  const places = texts.map((text) => {
+    const at = log.indexOf(text);
+    if (at < 0) throw new Error(`${text} is not in the log`);
+    log[at] ^= 1;
+    return at;
+  });
+  writeFileSync(logOf(dir), log);
+  return places;
+}
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc");

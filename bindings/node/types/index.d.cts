@@ -23,6 +23,11 @@ export interface OpenOptions {
   syncIntervalMs?: number | null;
   /** Maps the log into memory. Default: true. */
   useMmap?: boolean | null;
+  /**
+   * Gives up what was lost in damage that no key can be named for: older records, which may be out of date
+   * for it, are read again. From then on, or, where this handle is read-only, by it alone. Default: false.
+   */
+  acceptDamage?: boolean | null;
 }
 
 export interface ReadOptions {
@@ -67,6 +72,64 @@ export interface Stats {
   mainBytes: number;
   /** 0 until large values have a file of their own. */
   blobBytes: number;
+}
+
+/** All that is known about an open store without reading it. Numbers above 2^53 lose precision. */
+export interface Details extends Stats {
+  /** Number of the newest write; every put and delete gets one. */
+  sequence: number;
+  /** Writes up to this number survive power loss. */
+  durableSeq: number;
+  /** The longest that a write has waited so far for the end of its sync, in milliseconds. */
+  syncLagMs: number;
+  /** "failed": a sync, or a write that could not be undone, has failed. Writes are refused, reads go on. */
+  state: "good" | "read-only" | "failed";
+  /** Scans that keep an older state of the store in memory. */
+  openScans: number;
+  /** What opening the store found. */
+  recovery: Recovery;
+  /** Places that are not what was written, as opening found them. It looks at few values: verify at all. */
+  damaged: DamagedPlace[];
+  /**
+   * Records in the first so many bytes of the log may be out of date, since one behind them is lost: reading
+   * them is NTEE_CORRUPT. 0: none.
+   */
+  suspectBytes: number;
+}
+
+export interface Recovery {
+  /** Whether the store had been closed; false for a new one. */
+  clean: boolean;
+  /** Writes that were read from the log. */
+  replayed: number;
+  /** Bytes of writes that a crash had left torn, cut off. */
+  cutBytes: number;
+  /** Those of them in which later writes were whole: they are kept in salvage files. */
+  salvagedBytes: number;
+}
+
+export interface DamagedPlace {
+  /** Name of a file in the store's directory. */
+  file: string;
+  offset: number;
+  length: number;
+}
+
+/** What verify found. */
+export interface Verification {
+  /** The first 1,000 of them. */
+  differences: Difference[];
+  /** The number of all. One damaged place may give several. */
+  count: number;
+}
+
+/** Bytes that are not what was written. */
+export interface Difference {
+  /** Name of a file in the store's directory. */
+  file?: string;
+  offset: number;
+  /** Says what it is, and names the key where that is known. */
+  message: string;
 }
 
 /** A walk that fetches pages as it goes. It ends by itself, by return(), or with the store. */
@@ -184,6 +247,10 @@ export class NteeDB<V = any, K extends string | Buffer = string> {
   /** The number of keys that begin with a prefix, or are in a range; not given: of all. */
   count(where?: Key | Range | null): Promise<number>;
   stats(): Promise<Stats>;
+  /** What is known about the store without reading it: its state, and what opening it found. */
+  details(): Promise<Details>;
+  /** Reads every byte of the store and compares it with its checksums, while reads and writes go on. */
+  verify(): Promise<Verification>;
   /** Resolves when everything written so far survives power loss. */
   sync(): Promise<void>;
 

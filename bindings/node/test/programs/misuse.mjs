@@ -157,6 +157,8 @@ const methods = {
   keys: ["k", {}],
   count: ["k"],
   stats: [],
+  details: [],
+  verify: [],
   sync: [],
 };
 const typed = (error) =>
@@ -260,6 +262,7 @@ for (const name of names) {
     "useMmap",
     "syncEveryWrite",
     "syncIntervalMs",
+    "acceptDamage",
     "indexes",
     "autoCompact",
   ]) {

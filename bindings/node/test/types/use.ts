@@ -1,5 +1,7 @@
 // Compiled, not run: what the types allow, and what they refuse.
-import { NteeDB, NteeError, type BatchOperation, type Entry, type NteeErrorCode, type Stats } from "ntee-db";
+import { NteeDB, NteeError } from "ntee-db";
+import type { BatchOperation, DamagedPlace, Details, Difference, Entry, NteeErrorCode } from "ntee-db";
+import type { Recovery, Stats, Verification } from "ntee-db";
 
 interface User {
   name: string;
@@ -15,6 +17,7 @@ export async function use(): Promise<void> {
     useMmap: null,
     syncIntervalMs: 100,
     readOnly: false,
+    acceptDamage: true,
   });
   db.put("a", { name: "a" });
   db.put(Buffer.from("a"), { name: "a", age: 1 });
@@ -47,6 +50,18 @@ export async function use(): Promise<void> {
   for await (const key of db.keys("a", { reverse: true })) same<string, typeof key>(true);
   const count: number = await db.count({ lte: "z" });
   const stats: Stats = await db.stats();
+  const details = await db.details();
+  same<Details, typeof details>(true);
+  same<"good" | "read-only" | "failed", typeof details.state>(true);
+  const recovery: Recovery = details.recovery;
+  const clean: boolean = recovery.clean;
+  const place: DamagedPlace = details.damaged[0];
+  const verified = await db.verify();
+  same<Verification, typeof verified>(true);
+  const difference: Difference = verified.differences[0];
+  const file: string | undefined = difference.file;
+  const figures: number[] = [details.records, recovery.cutBytes, place.offset, verified.count, difference.offset];
+  void [clean, place.file, file, difference.message, figures];
   await db.putAsync("a", { name: String(count + stats.records) });
   const written: boolean = db.putIfAbsent("a", { name: "b" });
   const items: number = await db.putMany([{ key: "a", value: { name: "a" } }]);
@@ -96,6 +111,12 @@ export function refused(db: NteeDB<User>): void {
   db.put("a", { nome: "a" });
   // @ts-expect-error an unknown option
   NteeDB.open("dir", { readonly: true });
+  // @ts-expect-error yes or no
+  NteeDB.open("dir", { acceptDamage: "yes" });
+  // @ts-expect-error not a state
+  db.details().then(({ state }) => state === "broken");
+  // @ts-expect-error the differences are in the answer
+  db.verify().then((found) => found.length);
   // @ts-expect-error an unknown form
   db.get("a", { as: "xml" });
   // @ts-expect-error keys have no values
