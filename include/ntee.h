@@ -12,7 +12,8 @@
  *  - After fork() a child must not use its parent's handles: every call answers NTEE_FORKED.
  *  - Network file systems, drives that lie about a flush, and other programs that write into the
  *    directory are outside what this library can promise.
- *  - All keys live in RAM: about 11 bytes for a 16-byte key written in order, about 35 for a random one.
+ *  - All keys live in RAM: about 11 bytes for a 16-byte key written in order, about 35 for a random one,
+ *    and 4 more once it has been read.
  *
  * Durability, in two tiers chosen at open:
  *

@@ -37,6 +37,7 @@ static void *run(void *arg) {
             next = NT_OS->now_boot() + background->interval_ms;
             nt_background_step(background);
         }
+        nt_db_fit_guesses(background->writer->db);
         nt_log_prepare(background->writer->db->log); /* behind the sync, which takes prepared pages away */
         nt_writer_rest(background->writer, next - NT_OS->now_boot(), &background->stop);
     }

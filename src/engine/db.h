@@ -22,6 +22,7 @@
 #include "format/record.h"
 #include "keydir/keydir.h"
 #include "keydir/value.h"
+#include "store/guess.h"
 #include "store/log.h"
 
 #define NT_LOCK_NAME "LOCK"
@@ -51,10 +52,12 @@ typedef struct nt_db {
     int dir;            /* descriptors; -1: none */
     int lock;
     int read_only;
+    int unmapped;       /* the log is read with system calls */
     int accept_damage;  /* what is lost in damage is given up */
     nt_log *log;
     nt_keydir *keydir;
     nt_source source;
+    nt_guess guess;     /* no table where the log is not mapped */
     nt_log_header header;
     uint64_t salt;
     uint64_t number;
@@ -65,6 +68,9 @@ typedef struct nt_db {
     uint64_t durable_start; /* what was surely synced when the store was opened */
     nt_recovery recovery;
 } nt_db;
+
+/* Makes the table of guesses suit the store. One thread at a time. */
+void nt_db_fit_guesses(nt_db *db);
 
 /* What a frame may claim as durable. A clean mark says so of what is before it, not of itself: it may have
  * been written by a process that was killed before its last sync. */

@@ -29,6 +29,20 @@ static uint64_t find(const nt_db *db, nt_view view, const void *key, size_t key_
                         key_len);
 }
 
+/* The same for a key whose record is wanted, and brings that near: if it is where it is guessed to be, while
+ * the leaf is still on its way. */
+static uint64_t find_record(nt_db *db, nt_view view, const nt_wanted *wanted, nt_guess_place *place) {
+    const nt_arena *arena = nt_keydir_arena(db->keydir);
+    nt_lookup lookup;
+    nt_tree_find_begin(arena, view.version->roots[NT_ROOT_KEYS], wanted->key, wanted->key_len, &lookup);
+    if (place->bucket) nt_fetch_ahead(&db->source, db->source.base + nt_guess_offset(place));
+    uint64_t entry = nt_tree_find_end(arena, &lookup);
+    if (entry != NT_ENTRY_NONE &&
+        (!place->bucket || !nt_guess_end(place, nt_entry_position(entry) - db->source.base)))
+        nt_fetch_ahead(&db->source, entry);
+    return entry;
+}
+
 /* Copies a fetched value out. */
 static ntee_status give(const nt_op *op, void *buf, size_t cap, size_t *len, ntee_kind *kind,
                         ntee_error *err) {
@@ -47,13 +61,14 @@ ntee_status nt_get(nt_db *db, const void *key, size_t key_len, void *buf, size_t
     nt_fetch fetch;
     ntee_status status = nt_check_key(key, key_len, err);
     if (status != NTEE_OK) return status;
+    nt_guess_place place;
+    nt_guess_begin(&db->guess, key, key_len, &place);
     nt_view view = nt_keydir_enter(db->keydir);
-    uint64_t entry = find(db, view, key, key_len);
+    uint64_t entry = find_record(db, view, &wanted, &place);
     if (entry == NT_ENTRY_NONE) {
         status = quiet(err, NTEE_NOT_FOUND);
         goto out;
     }
-    nt_fetch_ahead(&db->source, entry);
     if (at_hand && !nt_fetch_at_hand(&db->source, entry, NT_AT_HAND_RECORD)) {
         *len = (size_t)nt_fetch_claim(&db->source, entry);
         status = quiet(err, NTEE_WOULD_BLOCK);
@@ -97,7 +112,9 @@ typedef struct many {
 /* Looks one key up, verifies its record, and plans its place in the page. */
 static ntee_status plan_one(nt_db *db, nt_view view, const nt_wanted *wanted, nt_page_plan *page,
                             int at_hand, many *plan, ntee_error *err) {
-    uint64_t entry = find(db, view, wanted->key, wanted->key_len);
+    nt_guess_place place;
+    nt_guess_begin(&db->guess, wanted->key, wanted->key_len, &place);
+    uint64_t entry = find_record(db, view, wanted, &place);
     uint64_t value_len = 4; /* "null" */
     ntee_kind kind = NTEE_MISSING;
     nt_fetch fetch;

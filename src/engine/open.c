@@ -9,6 +9,7 @@
 #include "engine/commit.h"
 #include "engine/recover.h"
 #include "engine/salvage.h"
+#include "engine/scan.h"
 
 #define LOCK_TRIES 100
 #define LOG_NAME_SIZE 32
@@ -306,6 +307,13 @@ static ntee_status clear_leftovers(nt_db *db, uint64_t newest, ntee_error *err) 
     return list_dir(db, &c, clear_one, err);
 }
 
+void nt_db_fit_guesses(nt_db *db) {
+    uint64_t keys;
+    ntee_error ignored;
+    if (db->unmapped || nt_count_all(db, &keys, &ignored) != NTEE_OK) return;
+    nt_guess_fit(&db->guess, keys, nt_log_tail(db->log));
+}
+
 /* Says in the log that what was found damaged is accepted. */
 static ntee_status accept_damage(nt_db *db, ntee_error *err) {
     ntee_status status = nt_commit_announce(db, err);
@@ -335,7 +343,8 @@ static ntee_status load(nt_db *db, const char *path, const nt_open_options *opti
     if (traits & NT_OS_NETWORK)
         return nt_fail(err, NTEE_INVALID,
                        "the directory is on a network file system, where locks and syncs do not hold");
-    if (options->no_mmap || !(traits & NT_OS_MAP_READ)) flags |= NT_LOG_NO_MAP_READ;
+    db->unmapped = options->no_mmap || !(traits & NT_OS_MAP_READ);
+    if (db->unmapped) flags |= NT_LOG_NO_MAP_READ;
     if (options->no_mmap || !(traits & NT_OS_MAP_WRITE)) flags |= NT_LOG_NO_MAP_WRITE;
     ntee_status status = find_log(db, &generation, err);
     if (status != NTEE_OK) return status;
@@ -349,6 +358,7 @@ static ntee_status load(nt_db *db, const char *path, const nt_open_options *opti
     if (status == NTEE_OK && !db->read_only) status = clear_leftovers(db, generation, err);
     if (status == NTEE_OK && !db->read_only && !db->recovery.clean) status = sync_names(db, path, err);
     if (status == NTEE_OK && !db->read_only && db->recovery.accepted) status = accept_damage(db, err);
+    if (status == NTEE_OK) nt_db_fit_guesses(db);
     return status;
 }
 
@@ -356,6 +366,7 @@ static void release(nt_db *db) {
     ntee_error ignored;
     nt_keydir_destroy(db->keydir);
     nt_buf_free(&db->recovery.damage);
+    nt_guess_free(&db->guess);
     if (db->log) nt_log_close(db->log, &ignored);
     close_fd(&db->dir);
     /* Said aloud, since a child forked just now may not have come to close its copy of the descriptor. */

@@ -1,5 +1,5 @@
 /*
- * node: what is inside one node of a tree, for the tree modules alone.
+ * node: what is inside one node of a tree, for the tree modules alone (others see it through tree.h).
  *
  * A leaf holds keys with their 48-bit values; an inner node holds n separators and n + 1 children, each with
  * the number of keys below it. A separator is greater than every key to its left and not greater than any

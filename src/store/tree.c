@@ -18,11 +18,22 @@ static inline const nt_tnode *descend(const nt_arena *arena, nt_root root, const
     return node;
 }
 
+void nt_tree_find_begin(const nt_arena *arena, nt_root root, const void *key, size_t key_len,
+                        nt_lookup *lookup) {
+    lookup->leaf = NULL;
+    if (root == 0) return;
+    nt_probe_set(&lookup->probe, key, key_len);
+    lookup->leaf = descend(arena, root, &lookup->probe, NULL);
+}
+
+uint64_t nt_tree_find_end(const nt_arena *arena, const nt_lookup *lookup) {
+    return lookup->leaf ? nt_leaf_find(arena, lookup->leaf, &lookup->probe) : NT_TREE_NONE;
+}
+
 uint64_t nt_tree_find(const nt_arena *arena, nt_root root, const void *key, size_t key_len) {
-    nt_probe probe;
-    if (root == 0) return NT_TREE_NONE;
-    nt_probe_set(&probe, key, key_len);
-    return nt_leaf_find(arena, descend(arena, root, &probe, NULL), &probe);
+    nt_lookup lookup;
+    nt_tree_find_begin(arena, root, key, key_len, &lookup);
+    return nt_tree_find_end(arena, &lookup);
 }
 
 /* The number of keys below a node. */

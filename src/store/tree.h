@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "store/arena.h"
+#include "store/node.h"
 
 #define NT_TREE_KEY_MAX 65600u
 #define NT_TREE_NONE UINT64_MAX       /* no value */
@@ -38,6 +39,18 @@ typedef struct nt_way {
 
 /* The value of a key, or NT_TREE_NONE. */
 uint64_t nt_tree_find(const nt_arena *arena, nt_root root, const void *key, size_t key_len);
+/* What nt_tree_find_begin found. */
+typedef struct nt_lookup {
+    const nt_tnode *leaf; /* NULL: the tree is empty */
+    nt_probe probe;
+} nt_lookup;
+
+/* nt_tree_find in two steps, for a caller who has something to do while the leaf comes from memory. This one
+ * finds the leaf and asks the processor for it; the key stays where it is until the second step. */
+void nt_tree_find_begin(const nt_arena *arena, nt_root root, const void *key, size_t key_len,
+                        nt_lookup *lookup);
+/* The second step: the value of the key, or NT_TREE_NONE. */
+uint64_t nt_tree_find_end(const nt_arena *arena, const nt_lookup *lookup);
 /* The number of keys. O(1) in the height. */
 uint64_t nt_tree_count(const nt_arena *arena, nt_root root);
 /* The number of keys less than `key`; with `inclusive`, less or equal. */
