@@ -58,6 +58,9 @@ test|command clang|clang|clang|clang|
 test|command clang-tidy|clang-tidy|clang-tools-extra|clang-extra-tools|llvm
 test|command valgrind|valgrind|valgrind|valgrind|
 test|command strace|strace|strace|strace|
+test|command mkfs.ext4|e2fsprogs|e2fsprogs|e2fsprogs|
+test|command mkfs.xfs|xfsprogs|xfsprogs|xfsprogs|
+test|command mkfs.btrfs|btrfs-progs|btrfs-progs|btrfs-progs|
 bench|compiles lmdb.h|liblmdb-dev|lmdb-devel|lmdb-dev|lmdb
 bench|compiles sqlite3.h|libsqlite3-dev|sqlite-devel|sqlite-dev|sqlite
 bench|compiles leveldb/c.h|libleveldb-dev|leveldb-devel|leveldb-dev|leveldb

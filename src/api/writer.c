@@ -122,7 +122,7 @@ static ntee_status take_turn(nt_writer *writer, nt_write *write, uint64_t *end, 
     ntee_status status = nt_commit(writer->db, write, err);
     *end = atomic_load_explicit(&writer->written, memory_order_relaxed);
     if (status != NTEE_OK && nt_log_is_broken(writer->db->log) &&
-        nt_log_reserve(writer->db->log, 0, &broken) != NTEE_OK)
+        nt_log_reserve(writer->db->log, 0, 0, &broken) != NTEE_OK)
         fail(writer, &broken);
     if (status != NTEE_OK || !write->staged) return status;
     *end = nt_log_tail(writer->db->log);

@@ -26,6 +26,8 @@
 #include <unistd.h>
 
 #if defined(__linux__)
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/vfs.h>
 #elif defined(__APPLE__)
@@ -123,10 +125,32 @@ static int posix_list(int dir, int (*each)(void *arg, const char *name), void *a
 
 /* ---- Files in a directory ------------------------------------------------------------------------ */
 
+#if defined(__linux__)
+
+#define BTRFS_MAGIC 0x9123683Eu
+
+/* Has btrfs write the new, empty file in place. Else each append would copy the last block, and on a full
+ * disk even what was allocated ahead could not be written. Not being allowed to is no fault. */
+static void write_in_place(int fd) {
+    struct statfs about;
+    int flags = 0;
+    if (fstatfs(fd, &about) != 0 || (uint32_t)about.f_type != BTRFS_MAGIC) return;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return;
+    flags |= FS_NOCOW_FL;
+    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+
+#else
+
+static void write_in_place(int fd) { (void)fd; }
+
+#endif
+
 /* The new file must not outlive a failure to give it its mode. */
 static int create_file(int dir, const char *name, int flags, int *fd) {
     int error = open_retry(dir, name, flags | O_CREAT | O_EXCL, fd);
     if (error != 0) return error;
+    write_in_place(*fd);
     if (fchmod(*fd, FILE_MODE) == 0) return 0;
     error = errno;
     close(*fd);
@@ -196,7 +220,7 @@ static const fs_kind FILE_SYSTEMS[] = {
     {0x0000EF53u, NT_OS_MAP_READ | NT_OS_MAP_WRITE}, /* ext2, ext3, ext4 */
     {0x01021994u, NT_OS_MAP_READ | NT_OS_MAP_WRITE}, /* tmpfs */
     {0x58465342u, NT_OS_MAP_READ},                   /* XFS */
-    {0x9123683Eu, NT_OS_MAP_READ},                   /* btrfs */
+    {BTRFS_MAGIC, NT_OS_MAP_READ},
     {0xCA451A4Eu, NT_OS_MAP_READ},                   /* bcachefs */
     {0xF2F52010u, NT_OS_MAP_READ},                   /* F2FS */
     {0x794C7630u, NT_OS_MAP_READ},                   /* overlayfs */

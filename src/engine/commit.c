@@ -15,6 +15,7 @@ void nt_write_begin(nt_write *write, const nt_db *db) {
     write->image.len = NT_FRAME_HEAD_SIZE;
     write->db = db;
     write->count = 0;
+    write->deletes = 0;
     write->only_if = 0;
     write->effective = 0;
     write->staged = NULL;
@@ -44,6 +45,7 @@ void nt_write_clear(nt_write *write) {
     stop_looking(write);
     write->image.len = NT_FRAME_HEAD_SIZE;
     write->count = 0;
+    write->deletes = 0;
 }
 
 void nt_write_end(nt_write *write) {
@@ -101,6 +103,7 @@ static ntee_status add(nt_write *write, uint8_t type, int object, const void *ke
     else nt_record_lay_out(write->image.data + write->image.len, &op);
     write->image.len += (size_t)size;
     write->count++;
+    write->deletes += type == NT_WIRE_DELETE;
     write->only_if = write->count == 1 && type != NT_WIRE_PUT ? type : 0;
     return NTEE_OK;
 }
@@ -182,7 +185,7 @@ ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
     ntee_status status = NTEE_OK;
     /* The sync after a clean mark may have failed, and left the mark in memory only, marked as written. */
     if (db->recovery.clean) status = nt_log_rewrite(db->log, db->recovery.durable, 0, err);
-    if (status == NTEE_OK) status = nt_log_reserve(db->log, 2 * (size_t)NT_FRAME_OPEN_SIZE, err);
+    if (status == NTEE_OK) status = nt_log_reserve(db->log, 2 * (size_t)NT_FRAME_OPEN_SIZE, 0, err);
     if (status == NTEE_OK) status = announce(db, salt, err);
     if (status == NTEE_OK) status = announce(db, salt, err);
     db->announced = status == NTEE_OK;
@@ -190,9 +193,9 @@ ntee_status nt_commit_announce(nt_db *db, ntee_error *err) {
 }
 
 /* D3 for the frame of `size` bytes that comes. */
-static ntee_status announce_again(nt_db *db, size_t size, ntee_error *err) {
+static ntee_status announce_again(nt_db *db, size_t size, size_t spare, ntee_error *err) {
     if (nt_log_tail(db->log) - db->announced_at < NT_ANNOUNCE_EVERY) return NTEE_OK;
-    ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + size, err);
+    ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + size, spare, err);
     return status == NTEE_OK ? announce(db, db->salt, err) : status;
 }
 
@@ -237,12 +240,13 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
     write->staged = NULL;
     if (write->count == 0) return NTEE_OK;
     int wanted = 1;
+    size_t spare = write->deletes == write->count ? 0 : NT_LOG_SPARE; /* deletes work on a full disk */
     ntee_status status = write->only_if ? check_condition(db, write, &wanted, err) : NTEE_OK;
     if (status != NTEE_OK || !wanted) return status;
     status = nt_commit_announce(db, err);
-    if (status == NTEE_OK) status = announce_again(db, size, err);
+    if (status == NTEE_OK) status = announce_again(db, size, spare, err);
     if (status != NTEE_OK) return status;
-    status = nt_log_reserve(db->log, size, err);
+    status = nt_log_reserve(db->log, size, spare, err);
     if (status != NTEE_OK) return status;
     uint64_t position = nt_db_end(db);
     if (size > NT_POSITION_LIMIT - position)
@@ -268,7 +272,7 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err) {
 ntee_status nt_commit_mark(nt_db *db, uint8_t flags, ntee_error *err) {
     _Alignas(8) uint8_t image[NT_FRAME_MARK_SIZE];
     nt_frame frame = {.kind = NT_FRAME_MARK, .flags = flags};
-    ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + sizeof image, err);
+    ntee_status status = nt_log_reserve(db->log, NT_FRAME_OPEN_SIZE + sizeof image, 0, err);
     /* The salt once more, so that damage around its announcement does not hide what the mark says. */
     if (status == NTEE_OK) status = announce(db, db->salt, err);
     if (status != NTEE_OK) return status;

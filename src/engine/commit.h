@@ -16,6 +16,7 @@ typedef struct nt_write {
     nt_buf image;          /* room for a frame head, then records; data points to `small` at first */
     const nt_db *db;       /* NULL: not known yet, and the records have no checksums */
     uint64_t count;        /* records */
+    uint64_t deletes;      /* of these */
     uint8_t only_if;       /* the one record is NT_WIRE_DELETE (if there) or NT_WIRE_PUT_IF_ABSENT; else 0 */
     uint64_t effective;    /* result: puts, and deletes of keys that were there */
     const nt_version *staged; /* result: the version to publish, NULL where nothing was to be done */

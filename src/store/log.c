@@ -234,6 +234,10 @@ static void undo_write(nt_log *log, uint64_t tail, size_t len, int write_error) 
         error = nt_os_write(log->fd, ZEROS, part, at, &done);
         at += part;
     }
+    if (error != 0 && !log->map_write) { /* a disk so full that not even that can be written: cut it off */
+        error = NT_OS->truncate(log->fd, tail);
+        if (error == 0) atomic_store(&log->allocated, tail);
+    }
     if (error != 0) atomic_store(&log->write_error, write_error);
 }
 
@@ -293,14 +297,16 @@ ntee_status nt_log_append(nt_log *log, const void *frame, size_t len, ntee_error
     return NTEE_OK;
 }
 
-ntee_status nt_log_reserve(nt_log *log, size_t len, ntee_error *err) {
+ntee_status nt_log_reserve(nt_log *log, size_t len, size_t spare, ntee_error *err) {
     uint64_t tail = atomic_load_explicit(&log->tail, memory_order_relaxed);
     uint64_t allocated = atomic_load_explicit(&log->allocated, memory_order_acquire);
     ntee_status status = check_append(log, len, err);
     if (status != NTEE_OK) return status;
-    if (tail + len <= allocated) return NTEE_OK;
+    if (tail + len + spare <= allocated) return NTEE_OK;
     log->appended = 1;
-    return nt_log_map_blocks(log, tail + len, err);
+    status = nt_log_map_blocks(log, tail + len + spare, err);
+    if (status == NTEE_FULL && spare) nt_log_map_spare(log, tail + spare);
+    return status;
 }
 
 /* ---- Reading and asking -------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@
 
 #include "base/status.h"
 
+#define NT_LOG_SPARE (64u << 10) /* bytes kept for deletes and marks: over a thousand of them */
 #define NT_LOG_WINDOW (2u << 20) /* bytes; a larger frame is written with pwrite */
 
 typedef struct nt_log nt_log;
@@ -60,10 +61,12 @@ ntee_status nt_log_rewrite(nt_log *log, uint64_t from, int sync, ntee_error *err
 /* Syncs, cuts off what was allocated ahead (not after a failure), and frees the log in any case. */
 ntee_status nt_log_close(nt_log *log, ntee_error *err);
 
-/* Makes sure that the next `len` bytes can be appended without taking blocks, so that an append of them
- * does not find the disk full (where the file system can allocate ahead; else this does nothing). Does
- * not add up: it counts from the tail as it is. Writer. NTEE_FULL, NTEE_IO: nothing changed. */
-ntee_status nt_log_reserve(nt_log *log, size_t len, ntee_error *err);
+/* Makes sure that the next `len` bytes, and `spare` more, can be appended without taking blocks, so that an
+ * append of them does not find the disk full (where the file system can allocate ahead; else this does
+ * nothing). Does not add up: it counts from the tail as it is. What must work on a full disk asks for no
+ * spare bytes, and finds those that all else asks for: NT_LOG_SPARE. Writer. NTEE_FULL, NTEE_IO: nothing
+ * changed. */
+ntee_status nt_log_reserve(nt_log *log, size_t len, size_t spare, ntee_error *err);
 /* Appends a frame at the tail: a multiple of 8 bytes, its first word not zero. Never in part (L3). Writer.
  * NTEE_FULL, NTEE_IO, NTEE_NOMEM; NTEE_IO from then on where the log is broken. */
 ntee_status nt_log_append(nt_log *log, const void *frame, size_t len, ntee_error *err);

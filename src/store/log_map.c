@@ -14,6 +14,7 @@
 #define AHEAD_USUAL (4 * MIB)
 #define AHEAD_MOST (16 * MIB)
 /* Allocations begin on this grid, so that a hole in the tail's block gets its block as well. */
+#define PAGE_LEAST 4096u
 #define BLOCK_GRID (64 * KIB)
 /* Page faults are taken ahead only for a writer this fast: a page that is populated and not written is a
  * page of zeros more in the next sync. */
@@ -87,6 +88,15 @@ ntee_status nt_log_map_blocks(nt_log *log, uint64_t end, ntee_error *err) {
     }
     if (error != 0) return nt_fail_os(err, error, "allocate space for", log->name);
     return NTEE_OK;
+}
+
+void nt_log_map_spare(nt_log *log, uint64_t end) {
+    uint64_t allocated = atomic_load(&log->allocated);
+    uint64_t step = end > allocated ? end - allocated : 0;
+    for (; step >= PAGE_LEAST; step /= 2) { /* until what is left is less than a page */
+        uint64_t to = atomic_load(&log->allocated) + step;
+        if (to <= end) (void)allocate(log, to, to);
+    }
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------- */

@@ -100,6 +100,8 @@ struct nt_log {
 
 /* Makes sure that [tail, end) has blocks. Writer. NTEE_FULL, NTEE_IO: nothing changed. */
 ntee_status nt_log_map_blocks(nt_log *log, uint64_t end, ntee_error *err);
+/* The same as far as the disk has room for it. */
+void nt_log_map_spare(nt_log *log, uint64_t end);
 
 /* Makes the current window one that holds [tail, end), and sets window_at, window_from and limit: 1, or 0
  * where there is none to be had. Writer; the blocks are there. */

@@ -73,7 +73,7 @@ static void what_is_no_frame_is_refused(void **state) {
         assert_int_equal(nt_log_append(log, model, 12, &err), NTEE_INVALID);
         assert_int_equal(nt_log_append(log, ZERO_FIRST, 32, &err), NTEE_INVALID);
         assert_int_equal(nt_log_append(log, model, (size_t)-8, &err), NTEE_FULL);
-        assert_int_equal(nt_log_reserve(log, (size_t)-8, &err), NTEE_FULL);
+        assert_int_equal(nt_log_reserve(log, (size_t)-8, 0, &err), NTEE_FULL);
         append(log, 64);
     }
     check(log);
@@ -197,7 +197,7 @@ static void read_only_logs_write_nothing(void **state) {
         assert_int_equal(nt_log_open(&log, w.dir, "log", w.flags | NT_LOG_READ_ONLY, &err), NTEE_OK);
         check(log);
         assert_int_equal(nt_log_append(log, model, 64, &err), NTEE_READONLY);
-        assert_int_equal(nt_log_reserve(log, 64, &err), NTEE_READONLY);
+        assert_int_equal(nt_log_reserve(log, 64, 0, &err), NTEE_READONLY);
         assert_int_equal(nt_log_rewrite(log, 0, 1, &err), NTEE_INVALID);
         assert_int_equal(nt_log_sync(log, &err), NTEE_OK);
         nt_log_prepare(log);
