@@ -51,6 +51,8 @@ ntee_status nt_handle_sync(struct ntee *db, ntee_error *err);
 
 /* Fills *details, whatever its size says. */
 ntee_status nt_handle_details(struct ntee *db, ntee_details_t *details, ntee_error *err);
+/* The damaged places that opening found: how many; the first `cap` go to `places`. */
+size_t nt_handle_damage(const struct ntee *db, ntee_place *places, size_t cap);
 
 /* Ends every scan that ntee_run left open. */
 void nt_handle_end_scans(struct ntee *db);

@@ -1,7 +1,5 @@
 #include "api/handle.h"
 
-#include <string.h>
-
 #include "engine/verify.h"
 #include "store/arena.h"
 
@@ -30,6 +28,14 @@ ntee_status nt_handle_details(struct ntee *db, ntee_details_t *details, ntee_err
     return nt_count_all(&db->db, &details->records, err);
 }
 
+size_t nt_handle_damage(const struct ntee *db, ntee_place *places, size_t cap) {
+    const nt_damage *damage = (const nt_damage *)(const void *)db->db.recovery.damage.data;
+    size_t count = db->db.recovery.damage.len / sizeof *damage;
+    for (size_t i = 0; i < count && i < cap; i++)
+        places[i] = (ntee_place){damage[i].offset, damage[i].length};
+    return count;
+}
+
 ntee_status ntee_details(ntee *db, ntee_details_t *details) {
     ntee_error *err = nt_last_error();
     ntee_status status = nt_handle_check(db, err);
@@ -40,15 +46,11 @@ ntee_status ntee_details(ntee *db, ntee_details_t *details) {
 }
 
 ntee_status ntee_damage(ntee *db, ntee_place *places, size_t cap, size_t *count) {
-    _Static_assert(sizeof(ntee_place) == sizeof(nt_damage), "the same two numbers");
     ntee_error *err = nt_last_error();
     ntee_status status = nt_handle_check(db, err);
     if (status != NTEE_OK) return status;
     if (!count || (!places && cap)) return nt_fail(err, NTEE_INVALID, "the places or their count are NULL");
-    const nt_buf *damage = &db->db.recovery.damage;
-    *count = damage->len / sizeof *places;
-    size_t given = *count < cap ? *count : cap;
-    if (given) memcpy(places, damage->data, given * sizeof *places);
+    *count = nt_handle_damage(db, places, cap);
     return NTEE_OK;
 }
 

@@ -237,16 +237,16 @@ static ntee_status run_sync(const call *c, ntee_error *err) {
 }
 
 static ntee_status run_details(const call *c, ntee_error *err) {
-    const nt_buf *damage = &c->db->db.recovery.damage;
     ntee_details_t details;
+    size_t places = nt_handle_damage(c->db, NULL, 0);
     ntee_status status = nt_handle_details(c->db, &details, err);
     if (status != NTEE_OK) return status;
-    c->reply->needed = sizeof details + damage->len;
+    c->reply->needed = sizeof details + places * sizeof(ntee_place);
     if (c->out_cap < c->reply->needed)
         return nt_fail(err, NTEE_SHORT_BUFFER, "the details need %llu bytes",
                        (unsigned long long)c->reply->needed);
     memcpy(c->out, &details, sizeof details);
-    if (damage->len) memcpy((uint8_t *)c->out + sizeof details, damage->data, damage->len);
+    nt_handle_damage(c->db, (ntee_place *)(void *)((uint8_t *)c->out + sizeof details), places);
     c->reply->length = c->reply->needed;
     c->reply->count = details.damaged;
     return NTEE_OK;

@@ -278,3 +278,22 @@ ntee_status nt_commit_mark(nt_db *db, uint8_t flags, ntee_error *err) {
     if (status != NTEE_OK) return status;
     return append(db, image, sizeof image, &frame, err);
 }
+
+ntee_status nt_commit_accept(nt_db *db, ntee_error *err) {
+    const nt_damage *damage = (const nt_damage *)(const void *)db->recovery.damage.data;
+    size_t count = db->recovery.damage.len / sizeof *damage;
+    size_t size = NT_FRAME_HEAD_SIZE + count * NT_ACCEPT_SIZE;
+    nt_frame frame = {.kind = NT_FRAME_ACCEPT};
+    uint8_t *image = nt_alloc(size);
+    if (!image) return nt_fail(err, NTEE_NOMEM, "no memory to accept damage");
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *place = image + NT_FRAME_HEAD_SIZE + i * NT_ACCEPT_SIZE;
+        nt_store64(place, damage[i].offset);
+        nt_store64(place + 8, damage[i].length);
+        nt_store64(place + 16, damage[i].rescued);
+    }
+    ntee_status status = nt_log_reserve(db->log, size, 0, err);
+    if (status == NTEE_OK) status = append(db, image, size, &frame, err);
+    nt_free(image);
+    return status;
+}

@@ -51,6 +51,9 @@ ntee_status nt_commit(nt_db *db, nt_write *write, ntee_error *err);
 /* In the turn: announces this opening's salt in an open frame, unless that has happened (D3). */
 ntee_status nt_commit_announce(nt_db *db, ntee_error *err);
 
+/* In the turn, and announced: appends a frame that accepts the damage in db->recovery. */
+ntee_status nt_commit_accept(nt_db *db, ntee_error *err);
+
 /* In the turn, and announced: appends a mark that says how far the log is durable, with NT_FRAME_* flags. */
 ntee_status nt_commit_mark(nt_db *db, uint8_t flags, ntee_error *err);
 

@@ -46,6 +46,8 @@ typedef struct nt_recovery {
 typedef struct nt_damage {
     uint64_t offset;
     uint64_t length;
+    uint64_t rescued; /* records in them that are whole */
+    uint64_t suspect; /* position: records below it may be out of date for it; 0: nothing is lost */
 } nt_damage;
 
 typedef struct nt_db {

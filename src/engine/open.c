@@ -267,7 +267,7 @@ static ntee_status read_copy(const nt_db *db, uint64_t offset, nt_log_header *he
 }
 
 static ntee_status note_damage(nt_db *db, uint64_t offset, uint64_t length, ntee_error *err) {
-    nt_damage damage = {offset, length};
+    nt_damage damage = {.offset = offset, .length = length};
     if (nt_buf_append(&db->recovery.damage, &damage, sizeof damage)) return NTEE_OK;
     return nt_fail(err, NTEE_NOMEM, "no memory to note damage");
 }
@@ -317,7 +317,7 @@ void nt_db_fit_guesses(nt_db *db) {
 /* Says in the log that what was found damaged is accepted. */
 static ntee_status accept_damage(nt_db *db, ntee_error *err) {
     ntee_status status = nt_commit_announce(db, err);
-    if (status == NTEE_OK) status = nt_commit_mark(db, NT_FRAME_ACCEPTED, err);
+    if (status == NTEE_OK) status = nt_commit_accept(db, err);
     return status == NTEE_OK ? nt_log_sync(db->log, err) : status;
 }
 

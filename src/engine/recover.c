@@ -31,11 +31,11 @@ static const gap *gap_at(const recovery *r, size_t i) {
     return i * sizeof(gap) < r->gaps.len ? (const gap *)(const void *)r->gaps.data + i : NULL;
 }
 
-/* ---- First pass: where the log ends, and where it is damaged ------------------------------------------ */
-
 static ntee_status no_memory(ntee_error *err) {
     return nt_fail(err, NTEE_NOMEM, "no memory to read a damaged log");
 }
+
+/* ---- First pass: where the log ends, and where it is damaged ------------------------------------------ */
 
 /* Walks the frames and finds the gaps. *used is where the last byte that is not zero ends. */
 static ntee_status walk(recovery *r, uint64_t *used, ntee_error *err) {
@@ -101,6 +101,20 @@ static int contiguous(const nt_db *db, uint64_t offset) {
     return db->header.generation == 1 || offset >= db->header.durable;
 }
 
+static nt_damage *damage_at(const nt_recovery *found, size_t i) {
+    return (nt_damage *)(void *)found->damage.data + i;
+}
+
+/* Says that records below a position may be out of date, because of the last damage before it. 0 where memory
+ * is short. */
+static int blame(recovery *r, uint64_t offset, uint64_t position) {
+    nt_recovery *found = &r->db->recovery;
+    nt_damage none = {.offset = offset}; /* nothing else is wrong: numbers were left out */
+    if (!found->damage.len && !nt_buf_append(&found->damage, &none, sizeof none)) return 0;
+    damage_at(found, found->damage.len / sizeof none - 1)->suspect = position;
+    return 1;
+}
+
 /* Applies one record to the keydir's turn. A number that was left out says that a record is lost: then every
  * record before this one may be out of date. */
 static ntee_status apply(recovery *r, const nt_op *op, uint64_t offset, ntee_error *err) {
@@ -108,8 +122,9 @@ static ntee_status apply(recovery *r, const nt_op *op, uint64_t offset, ntee_err
     uint64_t position = db->source.base + offset, old;
     if (!known(op))
         return nt_fail(err, NTEE_VERSION, "%s has records that need a newer version", nt_log_name(db->log));
-    if (op->sequence != db->sequence + 1 && contiguous(db, offset) && !r->forgiven)
-        db->recovery.suspect = position;
+    if (op->sequence != db->sequence + 1 && contiguous(db, offset) && !r->forgiven &&
+        !blame(r, offset, position))
+        return no_memory(err);
     r->forgiven = 0;
     r->open_gap = 0;
     if (!nt_keydir_apply(db->keydir, op, position, NULL, &old))
@@ -168,12 +183,14 @@ static int rescue_one(recovery *r, uint64_t at, uint64_t to, uint64_t skipped, u
 /* Applies the records between `from` and `to` that are whole, though no frame around them verifies. Their
  * values are checked whenever they are read, like all values. */
 static ntee_status rescue(recovery *r, uint64_t from, uint64_t to, ntee_error *err) {
-    nt_damage damage = {from, to - from};
+    nt_recovery *found = &r->db->recovery;
+    nt_damage damage = {.offset = from, .length = to - from};
+    size_t mine = found->damage.len / sizeof damage;
     uint64_t at = from, last = from, size;
     int filled = 1; /* all of it is records, with frame heads between them */
     nt_op op;
     r->forgiven = 0; /* from here on something else may be missing */
-    if (!nt_buf_append(&r->db->recovery.damage, &damage, sizeof damage)) return no_memory(err);
+    if (!nt_buf_append(&found->damage, &damage, sizeof damage)) return no_memory(err);
     while (to - at >= SMALLEST_RECORD) {
         int got = rescue_one(r, at, to, at - last, &size, &op, err);
         if (got < 0) return err->status;
@@ -183,29 +200,54 @@ static ntee_status rescue(recovery *r, uint64_t from, uint64_t to, ntee_error *e
         }
         ntee_status status = apply(r, &op, at, err);
         if (status != NTEE_OK) return status;
+        damage_at(found, mine)->rescued++;
         filled &= at - last == NT_FRAME_HEAD_SIZE || (at == last && last != from);
         at += size;
         last = at;
     }
     if ((filled && last == to) || to - from < NT_FRAME_HEAD_SIZE + SMALLEST_RECORD) return NTEE_OK;
-    if (!contiguous(r->db, from)) r->db->recovery.suspect = r->db->source.base + to;
+    if (!contiguous(r->db, from)) damage_at(found, mine)->suspect = r->db->source.base + to;
     r->open_gap = to;
     r->open_len = to - from;
     return NTEE_OK;
 }
 
+/* Whether a frame that accepts damage lists a place as it was found now: damage that has come since is not
+ * accepted. */
+static int lists(const nt_frame *frame, const nt_damage *damage) {
+    uint64_t len = frame->size - NT_FRAME_HEAD_SIZE;
+    for (uint64_t at = 0; at < len; at += NT_ACCEPT_SIZE) {
+        uint64_t offset = nt_load64(frame->body + at), length = nt_load64(frame->body + at + 8);
+        if (damage->offset >= offset && damage->offset - offset <= length &&
+            damage->length <= length - (damage->offset - offset) &&
+            damage->rescued == nt_load64(frame->body + at + 16))
+            return 1;
+    }
+    return 0;
+}
+
+/* Takes what a frame accepts off the list. */
+static void accept(recovery *r, const nt_frame *frame) {
+    nt_recovery *found = &r->db->recovery;
+    size_t count = found->damage.len / sizeof(nt_damage), kept = 0;
+    uint64_t last_end = 0;
+    for (size_t i = 0; i < count; i++) {
+        nt_damage damage = *damage_at(found, i);
+        if (lists(frame, &damage)) continue;
+        *damage_at(found, kept++) = damage;
+        last_end = damage.offset + damage.length;
+    }
+    found->damage.len = kept * sizeof(nt_damage);
+    r->forgiven = kept < count && last_end != r->open_gap;
+    if (r->forgiven) r->open_gap = 0;
+}
+
 /* What a frame says besides records. */
 static ntee_status heed(recovery *r, const nt_frame *frame, ntee_error *err) {
-    nt_recovery *found = &r->db->recovery;
     if (frame->kind == NT_FRAME_SCHEMA)
         return nt_fail(err, NTEE_VERSION, "%s has an index schema, which needs a newer version",
                        nt_log_name(r->db->log));
-    if (frame->kind == NT_FRAME_MARK && (frame->flags & NT_FRAME_ACCEPTED)) {
-        found->suspect = 0;
-        found->damage.len = 0;
-        r->open_gap = 0;
-        r->forgiven = 1;
-    }
+    if (frame->kind == NT_FRAME_ACCEPT) accept(r, frame);
     return NTEE_OK;
 }
 
@@ -249,10 +291,20 @@ static ntee_status fold(recovery *r, ntee_error *err) {
 
 /* A gap that no record has followed may have held the newest of all: what is before it is suspect, and the
  * numbers that may have been used in it are not used again, so that the next opening sees this, too. */
-static void close_gap(recovery *r) {
-    if (!r->open_gap) return;
-    r->db->recovery.suspect = r->db->source.base + r->open_gap;
+static int close_gap(recovery *r) {
+    if (!r->open_gap) return 1;
     r->db->sequence += 1 + r->open_len / SMALLEST_RECORD;
+    return blame(r, r->open_gap, r->db->source.base + r->open_gap);
+}
+
+/* What all the damage together makes doubtful. */
+static void sum_up(nt_db *db) {
+    nt_recovery *found = &db->recovery;
+    for (size_t i = 0; i < found->damage.len / sizeof(nt_damage); i++)
+        if (damage_at(found, i)->suspect > found->suspect) found->suspect = damage_at(found, i)->suspect;
+    if (!db->accept_damage || !found->damage.len) return;
+    found->accepted = 1;
+    found->suspect = 0;
 }
 
 /* Brings the file in line with what was read. */
@@ -277,12 +329,9 @@ static ntee_status read_all(recovery *r, ntee_error *err) {
     r->trail = nt_trail_start(&db->header);
     status = fold(r, err);
     if (status != NTEE_OK) return status;
-    close_gap(r);
+    if (!close_gap(r)) return no_memory(err);
     db->recovery.frames = r->trail.frames;
-    if (db->accept_damage && db->recovery.damage.len) {
-        db->recovery.accepted = 1;
-        db->recovery.suspect = 0;
-    }
+    sum_up(db);
     return settle(db, err);
 }
 

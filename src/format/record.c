@@ -440,9 +440,10 @@ static int shape_ok(const uint8_t *head, uint64_t size) {
     switch (head[FRAME_KIND]) {
     case NT_FRAME_DATA: return flags == 0 && size >= NT_FRAME_HEAD_SIZE + SMALLEST_RECORD;
     case NT_FRAME_OPEN: return flags == 0 && size == NT_FRAME_OPEN_SIZE;
-    case NT_FRAME_MARK:
-        return (flags & ~(NT_FRAME_CLEAN | NT_FRAME_ACCEPTED)) == 0 && size == NT_FRAME_MARK_SIZE;
+    case NT_FRAME_MARK: return (flags & ~NT_FRAME_CLEAN) == 0 && size == NT_FRAME_MARK_SIZE;
     case NT_FRAME_SCHEMA: return flags == 0 && size > NT_FRAME_HEAD_SIZE;
+    case NT_FRAME_ACCEPT:
+        return flags == 0 && size > NT_FRAME_HEAD_SIZE && (size - NT_FRAME_HEAD_SIZE) % NT_ACCEPT_SIZE == 0;
     default: return 0;
     }
 }

@@ -93,14 +93,13 @@ typedef enum nt_frame_kind {
     NT_FRAME_DATA = 1,   /* records: one write or one batch */
     NT_FRAME_OPEN = 2,   /* a writer opened the store: its new salt, the head check of the frame before */
     NT_FRAME_MARK = 3,   /* nothing but the head: how far the log is durable */
-    NT_FRAME_SCHEMA = 4  /* the index schema from here on */
+    NT_FRAME_SCHEMA = 4, /* the index schema from here on */
+    NT_FRAME_ACCEPT = 5  /* places before it whose damage is accepted: NT_ACCEPT_SIZE bytes each */
 } nt_frame_kind;
 
-/* Flags of a MARK. */
-enum {
-    NT_FRAME_CLEAN = 1,   /* the store was closed, everything before it is synced */
-    NT_FRAME_ACCEPTED = 2 /* what was lost in damage before it is given up */
-};
+enum { NT_FRAME_CLEAN = 1 }; /* flag of a MARK: the store was closed, everything before it is synced */
+
+#define NT_ACCEPT_SIZE 24u
 
 typedef struct nt_frame {
     uint8_t kind;

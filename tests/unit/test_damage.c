@@ -307,6 +307,33 @@ static void accepting_damage_is_remembered_and_covers_no_later_one(void **state)
     free(i.bytes);
 }
 
+/* What rots after the acceptance is fenced off like any damage, wherever it is. */
+static void damage_that_comes_after_accepting_is_found(void **state) {
+    (void)state;
+    static const char *const lost[] = {"afirst", "lastof all", "item07", "item01"};
+    image i = make();
+    lose_x(i);
+    t_close(t_open(t_at("s"), NTEE_ACCEPT_DAMAGE));
+    free(i.bytes);
+    i = take();
+    for (int n = 0; n < 4; n++) {
+        size_t at = find(i, lost[n]);
+        i.bytes[at] ^= 8;
+        plant(i);
+        i.bytes[at] ^= 8;
+        ntee *db = t_open(t_at("s"), 0);
+        assert_int_equal(db->db.recovery.damage.len, sizeof(nt_damage));
+        assert_string_equal(t_get(db, "x"), n ? "(corrupt)" : "here");
+        t_close(db);
+        t_close(t_open(t_at("s"), NTEE_ACCEPT_DAMAGE));
+        db = t_open(t_at("s"), 0);
+        assert_int_equal(db->db.recovery.damage.len, 0);
+        assert_string_equal(t_get(db, "x"), "here");
+        t_close(db);
+    }
+    free(i.bytes);
+}
+
 /* The newest record of all is lost, and no number behind it tells. */
 static void a_lost_last_record_is_not_forgotten_by_later_writes(void **state) {
     (void)state;
@@ -450,6 +477,7 @@ int main(void) {
         T_TEST(losing_the_announcements_of_a_salt_costs_64_kib_at_most),
         T_TEST(where_a_record_is_lost_older_ones_are_not_trusted_until_written_anew),
         T_TEST(accepting_damage_is_remembered_and_covers_no_later_one),
+        T_TEST(damage_that_comes_after_accepting_is_found),
         T_TEST(a_lost_last_record_is_not_forgotten_by_later_writes),
         T_TEST(damage_in_a_large_batch_costs_one_record),
         SALVAGE_TEST(what_is_cut_off_in_front_of_good_frames_is_kept),

@@ -291,8 +291,12 @@ static void frames_of_the_wrong_shape_are_refused(void **state) {
     nt_frame f;
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 0, 512, &f), NT_FRAME_GOOD);
     assert_int_equal(forged(40, NT_FRAME_MARK, 1, 0, 512, &f), NT_FRAME_GOOD);
-    assert_int_equal(forged(40, NT_FRAME_MARK, 3, 0, 512, &f), NT_FRAME_GOOD);
-    assert_int_equal(forged(40, NT_FRAME_MARK, 4, 0, 512, &f), NT_FRAME_BAD_HEAD);
+    assert_int_equal(forged(40, NT_FRAME_MARK, 2, 0, 512, &f), NT_FRAME_BAD_HEAD);
+    assert_int_equal(forged(64, NT_FRAME_ACCEPT, 0, 0, 512, &f), NT_FRAME_GOOD);
+    assert_int_equal(forged(112, NT_FRAME_ACCEPT, 0, 0, 512, &f), NT_FRAME_GOOD);
+    assert_int_equal(forged(72, NT_FRAME_ACCEPT, 0, 0, 512, &f), NT_FRAME_BAD_HEAD);
+    assert_int_equal(forged(64, NT_FRAME_ACCEPT, 1, 0, 512, &f), NT_FRAME_BAD_HEAD);
+    assert_int_equal(forged(40, NT_FRAME_ACCEPT, 0, 0, 512, &f), NT_FRAME_BAD_HEAD);
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 1, 512, &f), NT_FRAME_BAD_HEAD);
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 0, 520, &f), NT_FRAME_BAD_HEAD); /* durable beyond itself */
     assert_int_equal(forged(40, NT_FRAME_MARK, 0, 0, UINT64_MAX, &f), NT_FRAME_BAD_HEAD);
