@@ -10,6 +10,7 @@ await runBench("core", [
   "put_fast",
   "put_sync_each",
   "batch_20k",
+  "put_hint5",
   "prefix_keys_20k",
   "prefix_records_20k",
 ]);

@@ -26,6 +26,8 @@ typedef struct bench_engine {
 
     /* Opens the store in a directory, making it where it is missing. One handle a process. */
     const char *(*open)(const char *dir, void **db);
+    /* The same, saving its index after every few writes; NULL: an engine that keeps its index on disk. */
+    const char *(*open_saving)(const char *dir, unsigned every, void **db);
     const char *(*close)(void *db);
     /* Work that is left over from writing is done now rather than in a later row: not timed. */
     const char *(*settle)(void *db);

@@ -18,6 +18,11 @@ static const char *store_open(const char *dir, void **db) {
     return text_of(ntee_open(dir, NULL, (ntee **)db));
 }
 
+static const char *store_open_saving(const char *dir, unsigned every, void **db) {
+    ntee_options options = {.size = sizeof options, .hint_every = every};
+    return text_of(ntee_open(dir, &options, (ntee **)db));
+}
+
 static const char *store_close(void *db) { return text_of(ntee_close(db)); }
 
 static const char *settle(void *db) { return text_of(ntee_sync(db)); }
@@ -73,6 +78,7 @@ const bench_engine bench_ntee = {
     .name = "ntee",
     .describe = describe,
     .open = store_open,
+    .open_saving = store_open_saving,
     .close = store_close,
     .settle = settle,
     .put = put,

@@ -6,6 +6,7 @@
 enum {
     SCANS = 3,
     MIXED_MS = 1000,
+    HINT_EVERY = 5,
     PUT_BLOCK = 1000,  /* of engines whose puts are slow, of so many puts .. */
     PUT_TIMED = 100    /* .. so many are timed */
 };
@@ -19,6 +20,8 @@ static double per_op(uint64_t start, uint64_t operations) {
 /* ---- The store ---------------------------------------------------------------------------------- */
 
 static const char *open_store(bench_session *session) {
+    if (session->saving && !session->db)
+        return session->engine->open_saving(session->dir, session->saving, &session->db);
     return session->db ? NULL : session->engine->open(session->dir, &session->db);
 }
 
@@ -255,10 +258,26 @@ static const char *run_open_scan(bench_session *session, double *figures) {
     const char *error = fill(session);
     if (!error) error = bench_session_close(session);
     if (error) return error;
-    bench_remove_file(session->dir, "hint");
+    bench_remove_file(session->dir, "00000001.hint");
     uint64_t start = bench_now();
     error = open_store(session);
     figures[0] = per_op(start, session->data->n);
+    return error ? error : check_all(session);
+}
+
+static const char *run_open_hint(bench_session *session, double *figures) {
+    const char *error = fill(session);
+    if (!error) error = bench_session_close(session);
+    if (error) return error;
+    uint64_t start = bench_now();
+    error = open_store(session);
+    figures[0] = per_op(start, session->data->n);
+    return error ? error : check_all(session);
+}
+
+static const char *run_put_hint(bench_session *session, double *figures) {
+    session->saving = HINT_EVERY;
+    const char *error = put_all(session, &figures[0]);
     return error ? error : check_all(session);
 }
 
@@ -289,10 +308,13 @@ const bench_row bench_rows[] = {
      "time x threads / gets of two threads, each as in get_1m"},
     {{"open_scan_ns_per_key", NULL}, "ns", "", 0, run_open_scan,
      "open after a clean close without a hint, log in the page cache, per key"},
+    {{"open_hint_ns_per_key", NULL}, "ns", "", 0, run_open_hint,
+     "open after a clean close with the hint that it left, files in the page cache, per key"},
     {{"overwrite_1m", NULL}, "ns", "lmdb", 0, run_overwrite, "every key once in random order"},
     {{"reader_beside_writer", "writer_beside_reader"}, "ns", "lmdb", 0, run_mixed,
      "one thread gets, one overwrites, both in random order, for a second; every get sees the newest state "
      "(LMDB: the read transaction is renewed for each)"},
+    {{"put_hint5_1m", NULL}, "ns", "", 1, run_put_hint, "put_1m with hint_every 5"},
     {{"batch_1m", NULL}, "ns", "lmdb", 1, run_batch,
      "per record, all in one atomic write into an empty store, building the batch included"},
     {{"ram_bytes_per_key", NULL}, "bytes", "", 1, run_ram,

@@ -18,6 +18,7 @@ typedef struct bench_session {
     const char *dir;
     void *db;   /* NULL: not open */
     int filled; /* the store holds data->put_order */
+    unsigned saving; /* the store saves its index after so many writes; 0: as it does by itself */
 } bench_session;
 
 typedef struct bench_row {

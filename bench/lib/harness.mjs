@@ -21,7 +21,7 @@ export async function measure({ rows, engines, work, rounds }) {
   const results = rows.map(([id, row]) => ({
     id,
     unit: row.unit,
-    rounds: Object.fromEntries(engines.map((engine) => [engine.name, []])),
+    rounds: Object.fromEntries(enginesOf(row, engines).map((engine) => [engine.name, []])),
   }));
   const root = makeDataDir();
   const removeRoot = () => rmSync(root, { recursive: true, force: true });
@@ -35,7 +35,7 @@ export async function measure({ rows, engines, work, rounds }) {
     for (let round = -WARM_UP; round < rounds; round++) {
       const filled = await openFilled(rows, engines, work, root);
       for (const [at, [id, row]] of rows.entries()) {
-        for (const engine of rotated(engines, round + WARM_UP + at)) {
+        for (const engine of rotated(enginesOf(row, engines), round + WARM_UP + at)) {
           const figure = await runRow({ id, row, engine, work, root, filled: filled.get(engine) });
           if (round >= 0) results[at].rounds[engine.name].push(figure);
         }
@@ -53,6 +53,10 @@ export async function measure({ rows, engines, work, rounds }) {
   }
   return results;
 }
+
+/** A row that is `alone` has no peers: ntee is compared with itself. */
+const enginesOf = (row, engines) =>
+  row.alone ? engines.filter(({ name }) => name === "ntee") : engines;
 
 async function runRow({ id, row, engine, work, root, filled }) {
   const place = row.store === "filled" ? filled : openStore(engine, row.store, root);
@@ -107,7 +111,7 @@ function makeDataDir() {
 }
 
 function rotated(items, by) {
-  const first = by % items.length;
+  const first = items.length ? by % items.length : 0;
   return [...items.slice(first), ...items.slice(0, first)];
 }
 

@@ -21,12 +21,13 @@ export function printTable({ bench, work, rounds, titles, results, notes }) {
   const lines = results.map(({ id, unit, figures }) => [
     id,
     unit,
-    ...names.map((name) => String(rounded(figures[name]))),
-    ...others.map((name) => (figures.ntee / figures[name]).toFixed(2)),
+    ...names.map((name) => (name in figures ? String(rounded(figures[name])) : "")),
+    ...others.map((name) => (name in figures ? (figures.ntee / figures[name]).toFixed(2) : "")),
   ]);
   console.log(`\n${aligned([head, ...lines])}\n`);
-  for (const { id } of results) {
-    const different = Object.entries(notes(id)).filter(([, note], at, all) => note !== all[at - 1]?.[1]);
+  for (const { id, figures } of results) {
+    const ran = Object.entries(notes(id)).filter(([name]) => name in figures);
+    const different = ran.filter(([, note], at, all) => note !== all[at - 1]?.[1]);
     for (const [name, note] of different) console.log(`  ${id}, ${name}: ${note}`);
   }
 }

@@ -4,6 +4,7 @@
 //   filled   the round's store, which holds all records already
 //   empty    a fresh store of the fast tier
 //   durable  a fresh store in which every write waits for its sync
+//   hinted   a fresh store of the fast tier that saves its index after every 5 writes; of ntee alone
 
 import assert from "node:assert/strict";
 import { sampleOf } from "./workload.mjs";
@@ -52,6 +53,14 @@ export const rows = {
     operations: (work) => work.durable.length,
     run: (store, work) => store.putDurable(work.durable),
     check: (_, work, store) => checkHolds(store, work.prefix, work.durable),
+  },
+  put_hint5: {
+    unit: "us",
+    store: "hinted",
+    alone: true,
+    operations: (work) => work.n,
+    run: (store, work) => store.putEach(work.records),
+    check: (_, work, store) => checkHolds(store, work.prefix, work.records),
   },
   batch_20k: {
     unit: "us",

@@ -23,7 +23,7 @@ static ntee_status check_path(const char *path, ntee_error *err) {
 }
 
 static ntee_status check_options(const ntee_options *options, ntee_error *err) {
-    static const uint64_t zero[8];
+    static const uint64_t zero[7];
     if (options->size != sizeof *options)
         return nt_fail(err, NTEE_INVALID, "the options' size is %zu, not %zu", options->size,
                        sizeof *options);
@@ -42,6 +42,7 @@ static ntee_status start(struct ntee *db, const char *path, const ntee_options *
                          ntee_error *err) {
     nt_open_options how = {.read_only = (options->flags & NTEE_READ_ONLY) != 0,
                            .no_mmap = (options->flags & NTEE_NO_MMAP) != 0,
+                           .hint_every = options->hint_every,
                            .accept_damage = (options->flags & NTEE_ACCEPT_DAMAGE) != 0};
     uint32_t interval =
         options->sync_interval_ms ? options->sync_interval_ms : SYNC_INTERVAL_DEFAULT;

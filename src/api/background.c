@@ -1,6 +1,7 @@
 #include "api/background.h"
 
 #include "base/os.h"
+#include "engine/save.h"
 
 void nt_background_init(nt_background *background, nt_writer *writer, int64_t interval_ms) {
     background->writer = writer;
@@ -13,10 +14,14 @@ void nt_background_init(nt_background *background, nt_writer *writer, int64_t in
 void nt_background_step(nt_background *background) {
     ntee_error ignored; /* the writer keeps it */
     nt_writer *writer = background->writer;
+    const nt_version *version = nt_save_wants_snapshot(writer->db, 0) ? nt_save_hold(writer->db) : NULL;
+    ntee_status status = NTEE_OK;
     if (nt_writer_is_dirty(writer))
-        nt_writer_sync(writer, &ignored);
+        status = nt_writer_sync(writer, &ignored);
     else
         nt_writer_mark(writer);
+    if (version) nt_save_snapshot(writer->db, version);
+    else if (status == NTEE_OK) nt_save_step(writer->db, 0);
 }
 
 static int stopped(nt_background *background) {

@@ -19,7 +19,9 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "engine/trail.h"
 #include "format/record.h"
+#include "keydir/hint.h"
 #include "keydir/keydir.h"
 #include "keydir/value.h"
 #include "store/guess.h"
@@ -50,11 +52,23 @@ typedef struct nt_damage {
     uint64_t suspect; /* position: records below it may be out of date for it; 0: nothing is lost */
 } nt_damage;
 
+/* What keeps the hint up to date (save.h). */
+typedef struct nt_saving {
+    int on;            /* 0: nothing is saved */
+    int opened;        /* the saver is */
+    uint64_t every;    /* writes after which it is saved; 0: when it pays */
+    nt_trail trail;    /* the place in the log that the saver has followed it to */
+    uint64_t sequence; /* of the last record before that */
+    nt_hint_loaded loaded;
+    nt_hint_saver saver;
+} nt_saving;
+
 typedef struct nt_db {
     int dir;            /* descriptors; -1: none */
     int lock;
     int read_only;
     int unmapped;       /* the log is read with system calls */
+    uint64_t hint_every;
     int accept_damage;  /* what is lost in damage is given up */
     nt_log *log;
     nt_keydir *keydir;
@@ -69,6 +83,7 @@ typedef struct nt_db {
     uint64_t announced_at;  /* where the salt was announced last */
     uint64_t durable_start; /* what was surely synced when the store was opened */
     nt_recovery recovery;
+    nt_saving saving;
 } nt_db;
 
 /* Makes the table of guesses suit the store. One thread at a time. */

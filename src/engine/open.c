@@ -9,6 +9,7 @@
 #include "engine/commit.h"
 #include "engine/recover.h"
 #include "engine/salvage.h"
+#include "engine/save.h"
 #include "engine/scan.h"
 
 #define LOCK_TRIES 100
@@ -58,7 +59,8 @@ static int see(void *arg, const char *name) {
     contents *c = arg;
     uint64_t generation = generation_of(name, ".log");
     if (generation > c->newest) c->newest = generation;
-    if (!generation && !generation_of(name, ".log.tmp") && !nt_salvage_number(name) &&
+    if (!generation && !generation_of(name, ".log.tmp") && !generation_of(name, NT_HINT_SUFFIX) &&
+        !generation_of(name, NT_HINT_SUFFIX ".tmp") && !nt_salvage_number(name) &&
         strcmp(name, NT_LOCK_NAME) != 0)
         c->foreign++;
     return 0;
@@ -86,13 +88,15 @@ static int begins_with(int dir, const char *name, const char *wanted, int *does)
 static const char *magic_of(const contents *c, const char *name) {
     uint64_t generation = generation_of(name, ".log");
     if (generation) return c->remove == 2 || generation < c->newest ? NT_LOG_MAGIC : NULL;
+    generation = generation_of(name, NT_HINT_SUFFIX);
+    if (generation) return c->remove == 2 || generation != c->newest ? NT_PIECE_MAGIC : NULL;
     return c->remove == 2 && nt_salvage_number(name) ? NT_SALVAGE_MAGIC : NULL;
 }
 
 static int clear_one(void *arg, const char *name) {
     contents *c = arg;
     const char *magic = magic_of(c, name);
-    int ours = generation_of(name, ".log.tmp") != 0;
+    int ours = generation_of(name, ".log.tmp") != 0 || generation_of(name, NT_HINT_SUFFIX ".tmp") != 0;
     int failed = magic ? begins_with(c->dir, name, magic, &ours) : 0;
     if (!failed && ours) failed = NT_OS->unlink_at(c->dir, name);
     if (failed && !c->failed) c->failed = failed;
@@ -365,6 +369,7 @@ static ntee_status load(nt_db *db, const char *path, const nt_open_options *opti
 static void release(nt_db *db) {
     ntee_error ignored;
     nt_keydir_destroy(db->keydir);
+    nt_save_end(db);
     nt_buf_free(&db->recovery.damage);
     nt_guess_free(&db->guess);
     if (db->log) nt_log_close(db->log, &ignored);
@@ -380,6 +385,7 @@ ntee_status nt_db_open(nt_db *db, const char *path, const nt_open_options *optio
     empty(db);
     db->read_only = options->read_only;
     db->accept_damage = options->accept_damage;
+    db->hint_every = options->hint_every;
     ntee_status status = enter(db, path, !options->read_only, err);
     if (status == NTEE_OK && !db->read_only) sign_lock(db);
     if (status == NTEE_OK) status = load(db, path, options, err);
@@ -416,12 +422,24 @@ static int needs_mark(const nt_db *db) {
     return !db->read_only && (db->announced || !db->recovery.clean);
 }
 
+/* Saves the index; everything is synced. */
+static void save_hint(nt_db *db) {
+    const nt_version *version = nt_save_wants_snapshot(db, 1) ? nt_save_hold(db) : NULL;
+    if (version) nt_save_snapshot(db, version);
+    else nt_save_step(db, 1);
+}
+
 ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *err) {
     ntee_status status = NTEE_OK;
     ntee_status closed;
     ntee_error ignored; /* of a mark that does not fit: nobody misses it */
-    if (needs_mark(db) && !failed && !destroy && nt_commit_announce(db, &ignored) == NTEE_OK) {
+    if (failed || destroy || db->read_only) {
+        /* nothing is written any more */
+    } else if (!needs_mark(db)) {
+        save_hint(db);
+    } else if (nt_commit_announce(db, &ignored) == NTEE_OK) {
         status = nt_log_sync(db->log, err);
+        if (status == NTEE_OK) save_hint(db);
         if (status == NTEE_OK) (void)nt_commit_mark(db, NT_FRAME_CLEAN, &ignored);
     }
     closed = nt_log_close(db->log, status == NTEE_OK ? err : &(ntee_error){0});

@@ -12,6 +12,7 @@
 typedef struct nt_open_options {
     int read_only;
     int no_mmap;
+    uint64_t hint_every; /* writes after which the hint is saved; 0: when it pays */
     int accept_damage; /* what was lost in damage is given up, and said so in the log */
 } nt_open_options;
 

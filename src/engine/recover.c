@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "engine/trail.h"
 #include "engine/salvage.h"
+#include "engine/save.h"
 
 #define SMALLEST_RECORD 32u /* a head and a key of one byte */
 
@@ -20,6 +21,7 @@ typedef struct gap {
 typedef struct recovery {
     nt_db *db;
     nt_reader reader;
+    nt_trail start;    /* where reading begins: behind what the hint has, or at the first frame */
     nt_trail trail;
     nt_buf gaps;       /* gap each, in the order of the file */
     uint64_t open_gap; /* where the last gap ends that may have held more records, until one comes; else 0 */
@@ -64,6 +66,7 @@ static ntee_status walk(recovery *r, uint64_t *used, ntee_error *err) {
 static ntee_status judge(recovery *r, uint64_t used, ntee_error *err) {
     nt_recovery *found = &r->db->recovery;
     uint64_t durable = r->trail.durable > r->db->header.durable ? r->trail.durable : r->db->header.durable;
+    if (r->start.at > durable) durable = r->start.at;
     uint64_t end = r->trail.at;
     if (end < durable) {
         gap g = {.from = end, .after = r->trail};
@@ -326,7 +329,7 @@ static ntee_status read_all(recovery *r, ntee_error *err) {
     ntee_status status = walk(r, &used, err);
     if (status == NTEE_OK) status = judge(r, used, err);
     if (status != NTEE_OK) return status;
-    r->trail = nt_trail_start(&db->header);
+    r->trail = r->start;
     status = fold(r, err);
     if (status != NTEE_OK) return status;
     if (!close_gap(r)) return no_memory(err);
@@ -336,19 +339,22 @@ static ntee_status read_all(recovery *r, ntee_error *err) {
 }
 
 ntee_status nt_recover(nt_db *db, ntee_error *err) {
-    recovery r = {.db = db, .trail = nt_trail_start(&db->header)};
+    recovery r = {.db = db, .start = nt_trail_start(&db->header)};
     if (db->header.durable > nt_log_tail(db->log))
         return nt_fail_corrupt(err, nt_log_name(db->log), nt_log_tail(db->log),
                                "the log is shorter than what had been synced");
     if (!nt_keydir_begin(db->keydir)) return nt_fail(err, NTEE_NOMEM, "no memory for the index");
     nt_reader_begin(&r.reader, db->log, db->source.seed, nt_log_tail(db->log));
-    ntee_status status = read_all(&r, err);
+    ntee_status status = nt_save_load(db, &r.start, err);
+    r.trail = r.start;
+    if (status == NTEE_OK) status = read_all(&r, err);
     if (status == NTEE_OK) {
         nt_keydir_publish(db->keydir, nt_keydir_seal(db->keydir, db->sequence,
                                                      db->source.base + db->recovery.end));
         db->salt = r.trail.salt;
         db->number = r.trail.number;
         db->check = r.trail.check;
+        if (!db->read_only) nt_save_begin(db, db->hint_every, &r.trail);
         if (db->recovery.suspect > db->source.trusted) db->source.trusted = db->recovery.suspect;
     } else {
         nt_keydir_rollback(db->keydir);

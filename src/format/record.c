@@ -211,7 +211,7 @@ void nt_record_number(uint8_t *record, uint64_t sequence) {
     nt_store64(record + RECORD_SEQUENCE, sequence);
 }
 
-uint64_t nt_record_claimed_size(const uint8_t *head, uint64_t len) {
+uint64_t nt_record_claimed_front(const uint8_t *head, uint64_t len) {
     uint8_t flags = head[RECORD_FLAGS];
     uint32_t terms_len = 0;
     if (flags & FLAG_TERMS) {
@@ -219,16 +219,21 @@ uint64_t nt_record_claimed_size(const uint8_t *head, uint64_t len) {
         if (len < before_terms) return before_terms;
         terms_len = nt_load32(head + before_terms - TERMS_LEN_SIZE);
     }
+    return key_at_of(flags, terms_len) + nt_load16(head + RECORD_KEY_LEN);
+}
+
+uint64_t nt_record_claimed_size(const uint8_t *head, uint64_t len) {
+    uint8_t flags = head[RECORD_FLAGS];
+    uint64_t before_terms = key_at_of(flags, 0);
+    if ((flags & FLAG_TERMS) && len < before_terms) return before_terms;
     uint64_t section = flags & FLAG_BLOB ? BLOB_REF_SIZE : nt_load32(head + RECORD_VALUE_LEN);
-    return nt_align8(key_at_of(flags, terms_len) + nt_load16(head + RECORD_KEY_LEN) + section);
+    return nt_align8(nt_record_claimed_front(head, len) + section);
 }
 
 uint64_t nt_record_check(uint8_t *record, uint64_t seed) {
-    uint8_t flags = record[RECORD_FLAGS];
-    uint64_t key_at = key_at_of(flags, 0);
-    if (flags & FLAG_TERMS) key_at += nt_load32(record + key_at - TERMS_LEN_SIZE);
-    uint64_t value_at = key_at + nt_load16(record + RECORD_KEY_LEN);
-    uint64_t section = flags & FLAG_BLOB ? BLOB_REF_SIZE : nt_load32(record + RECORD_VALUE_LEN);
+    uint64_t value_at = nt_record_claimed_front(record, UINT64_MAX);
+    uint64_t len = nt_load32(record + RECORD_VALUE_LEN);
+    uint64_t section = record[RECORD_FLAGS] & FLAG_BLOB ? BLOB_REF_SIZE : len;
     check_parts(record, value_at, section, seed);
     return nt_align8(value_at + section);
 }
@@ -311,38 +316,51 @@ static inline uint64_t decode_plain_put(const uint8_t *record, uint64_t remainin
     return size;
 }
 
-static uint64_t decode_any(const uint8_t *record, uint64_t remaining, nt_op *op) {
-    if (!read_head(record, op)) return 0;
+/* Reads a record up to its key's end, which it returns; NULL where it is malformed or does not fit. */
+static const uint8_t *read_front(const uint8_t *record, uint64_t remaining, nt_op *op) {
+    if (!read_head(record, op)) return NULL;
     uint64_t left = remaining - NT_RECORD_HEAD_SIZE;
     const uint8_t *at = record + NT_RECORD_HEAD_SIZE;
     if (op->expires) {
-        if (left < DEADLINE_SIZE) return 0;
+        if (left < DEADLINE_SIZE) return NULL;
         op->deadline = (int64_t)nt_load64(at);
         at += DEADLINE_SIZE;
         left -= DEADLINE_SIZE;
     }
     if (record[RECORD_FLAGS] & FLAG_TERMS) {
-        if (left < TERMS_LEN_SIZE) return 0;
+        if (left < TERMS_LEN_SIZE) return NULL;
         op->terms_len = nt_load32(at);
         op->terms = at + TERMS_LEN_SIZE;
         left -= TERMS_LEN_SIZE;
-        if (op->terms_len == 0 || op->terms_len > left) return 0;
+        if (op->terms_len == 0 || op->terms_len > left) return NULL;
         at += TERMS_LEN_SIZE + (uint64_t)op->terms_len;
         left -= op->terms_len;
     }
-    uint64_t section = section_of(op);
-    if (op->key_len > left || section > left - op->key_len) return 0;
+    if (op->key_len > left) return NULL;
     op->key = at;
-    read_section(at + op->key_len, op);
-    uint64_t used = (uint64_t)(at - record) + op->key_len + section;
-    uint64_t size = nt_align8(used);
-    if (size > remaining || !padding_ok(record, used, size)) return 0;
+    return at + op->key_len;
+}
+
+static uint64_t decode_any(const uint8_t *record, uint64_t remaining, nt_op *op) {
+    const uint8_t *at = read_front(record, remaining, op);
+    if (!at) return 0;
+    uint64_t front = (uint64_t)(at - record), section = section_of(op);
+    if (section > remaining - front) return 0;
+    read_section(at, op);
+    uint64_t size = nt_align8(front + section);
+    if (size > remaining || !padding_ok(record, front + section, size)) return 0;
     return size;
 }
 
 uint64_t nt_record_decode(const uint8_t *record, uint64_t remaining, nt_op *op) {
     if (remaining < NT_RECORD_HEAD_SIZE) return 0;
     return is_plain_put(record) ? decode_plain_put(record, remaining, op) : decode_any(record, remaining, op);
+}
+
+uint64_t nt_record_decode_front(const uint8_t *record, uint64_t remaining, nt_op *op) {
+    if (remaining < NT_RECORD_HEAD_SIZE) return 0;
+    const uint8_t *end = read_front(record, remaining, op);
+    return end ? (uint64_t)(end - record) : 0;
 }
 
 int nt_record_key_ok(const uint8_t *record, const nt_op *op, uint64_t seed) {

@@ -79,6 +79,12 @@ uint64_t nt_record_decode(const uint8_t *record, uint64_t remaining, nt_op *op);
  * answer is more than there is, check it against the log's end, read so many, ask again. At most about 8
  * GiB. */
 uint64_t nt_record_claimed_size(const uint8_t *head, uint64_t len);
+/* The same up to the key's end: what a record without its value is. The answer is not a multiple of 8. */
+uint64_t nt_record_claimed_front(const uint8_t *head, uint64_t len);
+/* As nt_record_decode, of a record without its value: `remaining` may end at the key's end. Returns the size
+ * up to there, or 0. op->value is NULL, and what is in the value section (a blob reference, a counter's
+ * birth) 0. */
+uint64_t nt_record_decode_front(const uint8_t *record, uint64_t remaining, nt_op *op);
 /* 1 where the check holds. `op` is what nt_record_decode made of `record`. */
 int nt_record_key_ok(const uint8_t *record, const nt_op *op, uint64_t seed);
 int nt_record_value_ok(const uint8_t *record, const nt_op *op, uint64_t seed);

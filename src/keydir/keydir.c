@@ -74,6 +74,8 @@ int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, const
     }
 }
 
+nt_root *nt_keydir_root(nt_keydir *keydir, int root) { return &keydir->building->roots[root]; }
+
 const nt_version *nt_keydir_seal(nt_keydir *keydir, uint64_t sequence, uint64_t log_end) {
     nt_version *version = keydir->building;
     version->sequence = sequence;

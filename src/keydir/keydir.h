@@ -67,6 +67,8 @@ int nt_keydir_begin(nt_keydir *keydir);
  * nt_keydir_seek found for this key, by a reader who has not left yet. *old is the key's entry before, or
  * NT_ENTRY_NONE. 0 where memory is short: roll back. */
 int nt_keydir_apply(nt_keydir *keydir, const nt_op *op, uint64_t position, const nt_way *way, uint64_t *old);
+/* A root of the version in the making, for whoever fills it in bulk. Until the turn ends. */
+nt_root *nt_keydir_root(nt_keydir *keydir, int root);
 /* Ends the turn; what it made is the newest staged version now, and is returned. */
 const nt_version *nt_keydir_seal(nt_keydir *keydir, uint64_t sequence, uint64_t log_end);
 /* Ends the turn and forgets what it made. */

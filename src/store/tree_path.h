@@ -24,4 +24,11 @@ int nt_tree_grow(nt_arena *arena, nt_root *root, nt_path *path, const nt_entry *
  * neighbours share, and takes levels off. 1, or 0 where memory is short. */
 int nt_tree_shrink(nt_arena *arena, nt_root *root, nt_path *path);
 
+#define NT_TREE_LOW ((int)NT_NODE_SIZE / 3) /* a node with fewer bytes in use looks for company */
+
+/* Finds company for a node of this turn with few bytes, `own`, which is child i of `above`, itself of this
+ * turn: the neighbour with which it makes one node, or else one to share with. 1, or 0 where memory is
+ * short. */
+int nt_tree_relieve(nt_arena *arena, nt_tnode *above, int i, int inner, uint32_t own);
+
 #endif

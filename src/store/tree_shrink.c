@@ -1,7 +1,6 @@
 #include "store/tree_path.h"
 
-#define LOW ((int)NT_NODE_SIZE / 3)         /* a node with fewer bytes in use looks for company */
-#define JOINED ((int)NT_NODE_SIZE * 7 / 8)  /* two nodes become one where it has no more than that */
+#define JOINED ((int)NT_NODE_SIZE * 7 / 8) /* two nodes become one where it has no more than that */
 
 static uint64_t packed_child(const nt_tnode *inner, int i) {
     return nt_child_pack(nt_inner_child(inner, i), nt_inner_count(inner, i));
@@ -108,9 +107,7 @@ static int share_pair(nt_arena *arena, pair *p, uint32_t own) {
     return 1;
 }
 
-/* Finds company for a node of this turn with few bytes: the neighbour with which it makes one node, or else
- * one to share with. 0 where memory is short. */
-static int relieve(nt_arena *arena, nt_tnode *above, int i, int inner, uint32_t own) {
+int nt_tree_relieve(nt_arena *arena, nt_tnode *above, int i, int inner, uint32_t own) {
     nt_bench *bench = nt_arena_scratch(arena);
     pair p;
     int last = nt_node_count(above);
@@ -160,9 +157,9 @@ int nt_tree_shrink(nt_arena *arena, nt_root *root, nt_path *path) {
         if (empty) {
             nt_arena_retire(arena, path->ids[level]);
             empty = remove_child(arena, above, i);
-        } else if (nt_node_used(node, inner) >= LOW) {
+        } else if (nt_node_used(node, inner) >= NT_TREE_LOW) {
             return 1;
-        } else if (!relieve(arena, above, i, inner, path->ids[level])) {
+        } else if (!nt_tree_relieve(arena, above, i, inner, path->ids[level])) {
             return 0;
         }
     }

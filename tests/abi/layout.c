@@ -42,7 +42,8 @@ _Static_assert(NTEE_UNITS_MAX == 256, "the longest key of units changed");
 AT(ntee_options, size, 0);
 AT(ntee_options, flags, 8);
 AT(ntee_options, sync_interval_ms, 12);
-AT(ntee_options, reserved, 16);
+AT(ntee_options, hint_every, 16);
+AT(ntee_options, reserved, 24);
 SIZE(ntee_options, 80);
 
 AT(ntee_put_options, size, 0);

@@ -4,6 +4,7 @@
 
 #include "api/handle.h"
 #include "base/bytes.h"
+#include "engine/save.h"
 
 enum { CLASSES = 16, KEY_MOST = 320, PAGE_SIZE = 6 << 20 };
 
@@ -176,7 +177,7 @@ static void explain(const state *found, const states *wanted) {
 /* ---- Opening and closing ------------------------------------------------------------------------- */
 
 int subject_open(subject *s, const states *wanted) {
-    ntee_options options = {.size = sizeof options, .flags = s->flags};
+    ntee_options options = {.size = sizeof options, .flags = s->flags, .hint_every = rng_below(&s->random, 3)};
     state found;
     const char *why;
     ntee_status status = ntee_open(SUBJECT_PATH, &options, &s->db);
@@ -373,7 +374,10 @@ static int do_one(subject *s, const op *o) {
     switch (o->kind) {
     case OP_SYNC: return do_sync(s);
     case OP_STEP: return do_step(s);
-    case OP_PREPARE: nt_log_prepare(s->db->db.log); return 1;
+    case OP_PREPARE: /* saving may come long after the sync that it rests on */
+        nt_log_prepare(s->db->db.log);
+        nt_save_step(&s->db->db, 1);
+        return 1;
     case OP_REOPEN: return do_reopen(s);
     case OP_DESTROY:
     case OP_DROP: return do_destroy(s, o->kind == OP_DROP);

@@ -2,7 +2,14 @@
 
 export async function load() {
   const { NteeDB } = await import("ntee-db");
-  return { open: (dir, tier) => new Store(NteeDB.open(dir, { syncEveryWrite: tier === "durable" })) };
+  const open = (dir, tier) =>
+    new Store(
+      NteeDB.open(dir, {
+        syncEveryWrite: tier === "durable",
+        hintEveryN: tier === "hinted" ? 5 : null,
+      }),
+    );
+  return { open };
 }
 
 export function describe(tier) {
@@ -16,6 +23,7 @@ export const notes = {
   put_fast: "put",
   put_sync_each: "put in a store opened with syncEveryWrite",
   batch_20k: "await batch(ops)",
+  put_hint5: "put in a store opened with hintEveryN 5",
   putmany_20k: "await putMany(items)",
   prefix_keys_20k: "await prefixScan(prefix)",
   prefix_records_20k: "await prefixScanRecords(prefix)",

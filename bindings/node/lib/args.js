@@ -274,7 +274,7 @@ const OPEN = [
   "hintEveryN",
   "autoCompact",
 ];
-const OPEN_LATER = ["blobThreshold", "indexes", "hintEveryN", "autoCompact"];
+const OPEN_LATER = ["blobThreshold", "indexes", "autoCompact"];
 
 /** @param {unknown} options */
 export function openOptions(options) {
@@ -288,6 +288,9 @@ export function openOptions(options) {
     syncIntervalMs: absent(given.syncIntervalMs)
       ? 0
       : integer(given.syncIntervalMs, "syncIntervalMs", 1, 60000),
+    hintEveryN: absent(given.hintEveryN)
+      ? 0
+      : integer(given.hintEveryN, "hintEveryN", 1, Number.MAX_SAFE_INTEGER),
   };
 }
 

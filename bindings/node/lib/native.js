@@ -244,7 +244,7 @@ function putPath(path, at) {
 /**
  * @param {string} path without NUL
  * @param {{readOnly: boolean, syncEveryWrite: boolean, useMmap: boolean, acceptDamage: boolean,
- *   syncIntervalMs: number}} options
+ *   syncIntervalMs: number, hintEveryN: number}} options
  * @returns {number} the store's address
  */
 export function open(path, options) {
@@ -261,6 +261,7 @@ export function open(path, options) {
     8,
   );
   input.writeUInt32LE(options.syncIntervalMs, 12);
+  input.writeBigUInt64LE(BigInt(options.hintEveryN), 16);
   const status = library.open(at, scratch.inputAt, scratch.outputAt);
   if (status !== 0) throw lastFailure(status);
   return output.readUInt32LE(0) + output.readUInt32LE(4) * 4294967296;

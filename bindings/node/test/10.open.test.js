@@ -30,6 +30,9 @@ test("what was written is there after closing and opening, in both tiers, mapped
     { syncEveryWrite: true, useMmap: false },
     { syncIntervalMs: 1 },
     { syncIntervalMs: 60000 },
+    { hintEveryN: 1 },
+    { hintEveryN: Number.MAX_SAFE_INTEGER },
+    { hintEveryN: null },
     null,
     undefined,
     { readOnly: null, syncEveryWrite: null, useMmap: null, syncIntervalMs: null },
@@ -295,6 +298,11 @@ test("options are checked, and a misspelt one says how it is spelt", () => {
     { acceptDamage: "true" },
     { syncEveryWrite: "true" },
     { syncIntervalMs: 0 },
+    { hintEveryN: 0 },
+    { hintEveryN: 1.5 },
+    { hintEveryN: 2 ** 53 },
+    { hintEveryN: 5n },
+    { hintEveryN: "5" },
     { syncIntervalMs: 60001 },
     { syncIntervalMs: 1.5 },
     { syncIntervalMs: NaN },
@@ -312,7 +320,7 @@ test("options are checked, and a misspelt one says how it is spelt", () => {
     assert.throws(() => NteeDB.open(dir, options), { name: "NteeError", code: "NTEE_INVALID" });
   }
   assert.throws(() => NteeDB.open(dir, { readonly: true }), /"readOnly"/);
-  for (const name of ["blobThreshold", "indexes", "hintEveryN", "autoCompact"]) {
+  for (const name of ["blobThreshold", "indexes", "autoCompact"]) {
     assert.throws(() => NteeDB.open(dir, { [name]: 1 }), {
       code: "NTEE_INVALID",
       message: /not supported yet/,

@@ -1,7 +1,7 @@
 // What a store knows about itself: details(), the damage that opening finds, accepting it, verify().
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { test } from "node:test";
 import { NteeDB } from "../lib/index.js";
@@ -339,6 +339,27 @@ test("verify names the place and every record that may be out of date", async ()
 });
 
 // ---- Accepting it ----
+
+test("hintEveryN leaves little to read again, and its loss costs nothing but time", async () => {
+  const dir = freshDir();
+  let db = NteeDB.open(dir, { hintEveryN: 5 });
+  for (let i = 0; i < 500; i++) db.put(`key${i}`, { i });
+  for (let i = 0; i < 500; i += 2) db.delete(`key${i}`);
+  db.close();
+  await db.closed;
+  db = NteeDB.open(dir);
+  assert.equal((await db.details()).recovery.replayed, 0);
+  assert.deepEqual(db.getSync("key7"), { i: 7 });
+  assert.equal(db.getSync("key8"), null);
+  db.close();
+  await db.closed;
+  rmSync(join(dir, "00000001.hint"));
+  db = NteeDB.open(dir, { readOnly: true });
+  assert.equal((await db.details()).recovery.replayed, 750);
+  assert.equal((await db.stats()).records, 250);
+  assert.deepEqual(db.getSync("key7"), { i: 7 });
+  db.close();
+});
 
 test("acceptDamage gives the older records back, for good", async () => {
   const dir = lost();

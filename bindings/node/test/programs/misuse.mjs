@@ -262,6 +262,7 @@ for (const name of names) {
     "useMmap",
     "syncEveryWrite",
     "syncIntervalMs",
+    "hintEveryN",
     "acceptDamage",
     "indexes",
     "autoCompact",

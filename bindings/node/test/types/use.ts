@@ -16,6 +16,7 @@ export async function use(): Promise<void> {
     syncEveryWrite: true,
     useMmap: null,
     syncIntervalMs: 100,
+    hintEveryN: 1000,
     readOnly: false,
     acceptDamage: true,
   });

@@ -1,0 +1,34 @@
+/*
+ * save: keeping the hint beside the log up to date, and beginning with it when the store is opened.
+ *
+ * The hint follows the log, not the writers: whoever saves reads the frames that a sync has covered once more
+ * and appends their records as a delta, or writes a snapshot of a version where there is no hint yet, or
+ * where the deltas have become many. So writers pay nothing for it. One thread at a time: the background's,
+ * and at the end whoever closes. Where saving fails, the store goes on without a hint.
+ */
+#ifndef NT_ENGINE_SAVE_H
+#define NT_ENGINE_SAVE_H
+
+#include "engine/db.h"
+
+/* Inside the keydir's turn, which has no keys: loads the hint, if it proves itself and the log has the frame
+ * that it names. *trail is where reading the log goes on then, and stays as it is where there is no hint.
+ * NTEE_NOMEM, NTEE_IO. */
+ntee_status nt_save_load(nt_db *db, nt_trail *trail, ntee_error *err);
+
+/* After recovery, in a store that may be written: begins to keep the hint. `every`: after so many writes; 0:
+ * when it pays. `end` is where recovery ended. */
+void nt_save_begin(nt_db *db, uint64_t every, const nt_trail *end);
+/* Ends it. */
+void nt_save_end(nt_db *db);
+
+/* After a sync: appends what the hint lacks, if that is worth it; in `closing` more is. */
+void nt_save_step(nt_db *db, int closing);
+
+/* Whether the next step wants a snapshot. Then the first of these holds the newest version ahead of a sync
+ * (NULL: memory is short), and the second one, after it, writes the version down and lets it go. */
+int nt_save_wants_snapshot(const nt_db *db, int closing);
+const nt_version *nt_save_hold(nt_db *db);
+void nt_save_snapshot(nt_db *db, const nt_version *version);
+
+#endif
