@@ -163,6 +163,7 @@ static void forge_record(forger *f, uint64_t position, nt_op op) {
     op.terms = op.key;
     op.value = op.key;
     nt_record_encode(record, &op, f->b->id.seed);
+    nt_record_number(record, 1);
     nt_piece_record_encode(body_of(f) + f->body, position, record);
     f->body += nt_piece_record_size(record);
     f->piece.entries++;

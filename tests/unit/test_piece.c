@@ -135,9 +135,9 @@ static void a_head_that_cannot_be_is_refused(void **state) {
 static void sections_and_entries_come_back_within_their_bytes(void **state) {
     (void)state;
     uint8_t bytes[32], *exact;
-    uint32_t root;
-    uint64_t count, value;
-    uint16_t key_len;
+    uint32_t root = 0;
+    uint64_t count = 0, value = 0;
+    uint16_t key_len = 0;
     nt_piece_section_encode(bytes, 0x01020304, 0x1112131415161718);
     for (size_t len = 0; len <= 16; len++) {
         exact = malloc(len ? len : 1);
@@ -201,7 +201,7 @@ static void check_prefixes(const uint8_t *entry, uint64_t size) {
 static void records_come_back_without_their_values(void **state) {
     (void)state;
     nt_random r = nt_random_start("records");
-    uint8_t *bytes = malloc(80000), *record = malloc(80000);
+    uint8_t *bytes = calloc(1, 80000), *record = malloc(80000);
     for (int i = 0; i < 1500; i++) {
         nt_random_fill(&r, bytes, 100);
         nt_op op = random_op(&r, bytes), got;
