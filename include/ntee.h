@@ -146,7 +146,8 @@ typedef struct ntee_options {
     uint32_t flags;            /* NTEE_READ_ONLY, NTEE_SYNC_EVERY_WRITE, ... */
     uint32_t sync_interval_ms; /* 1 to 60000; 0: 100 */
     uint64_t hint_every;       /* the index is saved after so many writes, so that opening has no more than
-                                  those, and what no sync has covered, to read again; 0: when it pays */
+                                  those, and what no sync has covered, to read again; 0: at close and in
+                                  pauses */
     uint64_t reserved[7];      /* zero */
 } ntee_options;
 

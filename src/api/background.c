@@ -14,14 +14,15 @@ void nt_background_init(nt_background *background, nt_writer *writer, int64_t in
 void nt_background_step(nt_background *background) {
     ntee_error ignored; /* the writer keeps it */
     nt_writer *writer = background->writer;
-    const nt_version *version = nt_save_wants_snapshot(writer->db, 0) ? nt_save_hold(writer->db) : NULL;
+    nt_save_when when = nt_writer_is_dirty(writer) ? NT_SAVE_BUSY : NT_SAVE_QUIET;
+    const nt_version *version = nt_save_wants_snapshot(writer->db, when) ? nt_save_hold(writer->db) : NULL;
     ntee_status status = NTEE_OK;
-    if (nt_writer_is_dirty(writer))
+    if (when == NT_SAVE_BUSY)
         status = nt_writer_sync(writer, &ignored);
     else
         nt_writer_mark(writer);
     if (version) nt_save_snapshot(writer->db, version);
-    else if (status == NTEE_OK) nt_save_step(writer->db, 0);
+    else if (status == NTEE_OK) nt_save_step(writer->db, when);
 }
 
 static int stopped(nt_background *background) {

@@ -424,9 +424,9 @@ static int needs_mark(const nt_db *db) {
 
 /* Saves the index; everything is synced. */
 static void save_hint(nt_db *db) {
-    const nt_version *version = nt_save_wants_snapshot(db, 1) ? nt_save_hold(db) : NULL;
+    const nt_version *version = nt_save_wants_snapshot(db, NT_SAVE_CLOSING) ? nt_save_hold(db) : NULL;
     if (version) nt_save_snapshot(db, version);
-    else nt_save_step(db, 1);
+    else nt_save_step(db, NT_SAVE_CLOSING);
 }
 
 ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *err) {

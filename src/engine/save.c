@@ -139,9 +139,10 @@ static int follow(nt_db *db, uint64_t end, int delta, ntee_error *err) {
     return s->on;
 }
 
-int nt_save_wants_snapshot(const nt_db *db, int closing) {
+int nt_save_wants_snapshot(const nt_db *db, nt_save_when when) {
     const nt_saving *s = &db->saving;
-    if (!s->on) return 0;
+    int closing = when == NT_SAVE_CLOSING;
+    if (!s->on || (!s->every && when == NT_SAVE_BUSY)) return 0;
     uint64_t writes = behind(db);
     if (s->saver.fd >= 0) {
         uint64_t most = s->saver.snapshot_entries / 2 + DELTA_LEAST; /* reading them takes time at open */
@@ -170,10 +171,11 @@ void nt_save_snapshot(nt_db *db, const nt_version *version) {
     nt_keydir_drop(db->keydir, version);
 }
 
-void nt_save_step(nt_db *db, int closing) {
+void nt_save_step(nt_db *db, nt_save_when when) {
     nt_saving *s = &db->saving;
+    int closing = when == NT_SAVE_CLOSING;
     ntee_error ignored;
-    if (!s->on || s->saver.fd < 0) return;
+    if (!s->on || s->saver.fd < 0 || (!s->every && when == NT_SAVE_BUSY)) return;
     uint64_t writes = behind(db), synced = nt_log_synced(db->log);
     uint64_t worth = closing ? 1 : s->every ? s->every : DELTA_LEAST;
     if (writes < worth || synced <= s->trail.at || !nt_hint_delta_begin(&s->saver)) return;

@@ -22,12 +22,16 @@ void nt_save_begin(nt_db *db, uint64_t every, const nt_trail *end);
 /* Ends it. */
 void nt_save_end(nt_db *db);
 
-/* After a sync: appends what the hint lacks, if that is worth it; in `closing` more is. */
-void nt_save_step(nt_db *db, int closing);
+/* When saving is thought of: while others write, in a pause, or at the end. Without a wish nothing is saved
+ * while others write, as the second processor is theirs then. */
+typedef enum nt_save_when { NT_SAVE_BUSY = 0, NT_SAVE_QUIET = 1, NT_SAVE_CLOSING = 2 } nt_save_when;
+
+/* After a sync: appends what the hint lacks, if that is worth it. */
+void nt_save_step(nt_db *db, nt_save_when when);
 
 /* Whether the next step wants a snapshot. Then the first of these holds the newest version ahead of a sync
  * (NULL: memory is short), and the second one, after it, writes the version down and lets it go. */
-int nt_save_wants_snapshot(const nt_db *db, int closing);
+int nt_save_wants_snapshot(const nt_db *db, nt_save_when when);
 const nt_version *nt_save_hold(nt_db *db);
 void nt_save_snapshot(nt_db *db, const nt_version *version);
 

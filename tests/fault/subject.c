@@ -376,7 +376,7 @@ static int do_one(subject *s, const op *o) {
     case OP_STEP: return do_step(s);
     case OP_PREPARE: /* saving may come long after the sync that it rests on */
         nt_log_prepare(s->db->db.log);
-        nt_save_step(&s->db->db, 1);
+        nt_save_step(&s->db->db, NT_SAVE_CLOSING);
         return 1;
     case OP_REOPEN: return do_reopen(s);
     case OP_DESTROY:

@@ -261,9 +261,9 @@ static void saving_that_fails_fails_nothing_else(void **state) {
             assert_int_equal(ntee_sync(db), NTEE_OK);
             uint64_t want = content(db);
             t_fail(kind, nth, kind == T_ALLOC ? ENOMEM : ENOSPC, 0);
-            const nt_version *version = nt_save_wants_snapshot(&db->db, 0) ? nt_save_hold(&db->db) : NULL;
+            const nt_version *version = nt_save_wants_snapshot(&db->db, NT_SAVE_BUSY) ? nt_save_hold(&db->db) : NULL;
             if (version) nt_save_snapshot(&db->db, version);
-            nt_save_step(&db->db, 0);
+            nt_save_step(&db->db, NT_SAVE_BUSY);
             t_heal();
             write_some(db, &r, 3);
             step(db);

@@ -23,8 +23,7 @@ export interface OpenOptions {
   syncIntervalMs?: number | null;
   /**
    * The index is saved beside the log after so many writes, so that opening after a crash has at most those to read
-   * again, and what no sync had covered; from 1 on. Without it the index is saved at close, and in between when
-   * that pays. Losing or damaging what was saved only makes the next opening slower.
+   * again, and what no sync had covered; from 1 on. Without it the index is saved at close and in pauses. Losing or damaging what was saved only makes the next opening slower.
    */
   hintEveryN?: number | null;
   /** Maps the log into memory. Default: true. */
