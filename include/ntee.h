@@ -146,8 +146,8 @@ typedef struct ntee_options {
     uint32_t flags;            /* NTEE_READ_ONLY, NTEE_SYNC_EVERY_WRITE, ... */
     uint32_t sync_interval_ms; /* 1 to 60000; 0: 100 */
     uint64_t hint_every;       /* the index is saved after so many writes, so that opening has no more than
-                                  those, and what no sync has covered, to read again; 0: at close and in
-                                  pauses */
+                                  those, and those of the last sync interval, to read again; 0: at close
+                                  and in pauses */
     uint64_t reserved[7];      /* zero */
 } ntee_options;
 
@@ -421,11 +421,11 @@ typedef struct ntee_place {
 NTEE_API ntee_status ntee_damage(ntee *db, ntee_place *places, size_t cap, size_t *count);
 
 /*
- * ntee_verify reads every byte of the store and compares it with its checksums; reads and writes go on
- * meanwhile. Each difference is an NTEE_CORRUPT error with file, offset and, where it is known, key; one
- * damaged place may give several. The first `cap` go to `found` (NULL where cap is 0), *count is their
- * number. NTEE_OK whatever was found; NTEE_INVALID, NTEE_IO, NTEE_NOMEM, NTEE_FORKED: the walk was not
- * completed.
+ * ntee_verify reads every byte of the log, and each record that the index leads to, and compares them with
+ * their checksums; reads and writes go on meanwhile. The saved index, a cache, is not looked at. Each
+ * difference is an NTEE_CORRUPT error with file, offset and, where it is known, key; one damaged place may
+ * give several. The first `cap` go to `found` (NULL where cap is 0), *count is their number. NTEE_OK whatever
+ * was found; NTEE_INVALID, NTEE_IO, NTEE_NOMEM, NTEE_FORKED: the walk was not completed.
  */
 NTEE_API ntee_status ntee_verify(ntee *db, ntee_error *found, size_t cap, size_t *count);
 
@@ -458,7 +458,8 @@ NTEE_API ntee_status ntee_sync(ntee *db);
  *   NTEE_OP_FIELDS     JSON texts, commas between fields, framed count: texts; length: bytes of in
  *
  * NTEE_OP_DETAILS gives an ntee_details_t and behind it an ntee_place for each damaged place. NTEE_OP_VERIFY
- * fills `out` with as many ntee_errors as it has room for. It is never at hand.
+ * fills `out` with as many ntee_errors as it has room for, and is never at hand. Both want `out` to be 8-byte
+ * aligned.
  *
  * Where `out` is too small: NTEE_SHORT_BUFFER with reply->needed. A scan number is only good for this
  * handle; the open ones are closed with it.

@@ -15,7 +15,8 @@ void nt_background_step(nt_background *background) {
     ntee_error ignored; /* the writer keeps it */
     nt_writer *writer = background->writer;
     nt_save_when when = nt_writer_is_dirty(writer) ? NT_SAVE_BUSY : NT_SAVE_QUIET;
-    const nt_version *version = nt_save_wants_snapshot(writer->db, when) ? nt_save_hold(writer->db) : NULL;
+    int whole = nt_save_wants_snapshot(writer->db, when);
+    const nt_version *version = whole ? nt_keydir_hold_newest(writer->db->keydir) : NULL;
     ntee_status status = NTEE_OK;
     if (when == NT_SAVE_BUSY)
         status = nt_writer_sync(writer, &ignored);

@@ -236,10 +236,17 @@ static ntee_status run_sync(const call *c, ntee_error *err) {
     return nt_handle_sync(c->db, err);
 }
 
+/* Results that are structs, and no bytes. */
+static ntee_status check_aligned(const call *c, ntee_error *err) {
+    if ((uintptr_t)c->out % 8 == 0) return NTEE_OK;
+    return nt_fail(err, NTEE_INVALID, "the place for the result is not 8-byte aligned");
+}
+
 static ntee_status run_details(const call *c, ntee_error *err) {
     ntee_details_t details;
     size_t places = nt_handle_damage(c->db, NULL, 0);
-    ntee_status status = nt_handle_details(c->db, &details, err);
+    ntee_status status = check_aligned(c, err);
+    if (status == NTEE_OK) status = nt_handle_details(c->db, &details, err);
     if (status != NTEE_OK) return status;
     c->reply->needed = sizeof details + places * sizeof(ntee_place);
     if (c->out_cap < c->reply->needed)
@@ -255,7 +262,8 @@ static ntee_status run_details(const call *c, ntee_error *err) {
 static ntee_status run_verify(const call *c, ntee_error *err) {
     nt_findings findings = {.found = c->out, .cap = c->out_cap / sizeof(ntee_error)};
     if (c->at_hand) return would_block(err);
-    ntee_status status = nt_verify(&c->db->db, &findings, err);
+    ntee_status status = check_aligned(c, err);
+    if (status == NTEE_OK) status = nt_verify(&c->db->db, &findings, err);
     c->reply->count = findings.count;
     c->reply->length = sizeof(ntee_error) * (findings.count < findings.cap ? findings.count : findings.cap);
     return status;

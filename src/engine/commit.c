@@ -287,10 +287,8 @@ ntee_status nt_commit_accept(nt_db *db, ntee_error *err) {
     uint8_t *image = nt_alloc(size);
     if (!image) return nt_fail(err, NTEE_NOMEM, "no memory to accept damage");
     for (size_t i = 0; i < count; i++) {
-        uint8_t *place = image + NT_FRAME_HEAD_SIZE + i * NT_ACCEPT_SIZE;
-        nt_store64(place, damage[i].offset);
-        nt_store64(place + 8, damage[i].length);
-        nt_store64(place + 16, damage[i].rescued);
+        nt_accept place = {damage[i].offset, damage[i].length, damage[i].rescued};
+        nt_frame_accept_encode(image + NT_FRAME_HEAD_SIZE + i * NT_ACCEPT_SIZE, &place);
     }
     ntee_status status = nt_log_reserve(db->log, size, 0, err);
     if (status == NTEE_OK) status = append(db, image, size, &frame, err);

@@ -56,7 +56,7 @@ typedef struct nt_damage {
 typedef struct nt_saving {
     int on;            /* 0: nothing is saved */
     int opened;        /* the saver is */
-    uint64_t every;    /* writes after which it is saved; 0: when it pays */
+    uint64_t every;    /* writes after which it is saved; 0: in pauses and at close */
     nt_trail trail;    /* the place in the log that the saver has followed it to */
     uint64_t sequence; /* of the last record before that */
     nt_hint_loaded loaded;
@@ -68,7 +68,6 @@ typedef struct nt_db {
     int lock;
     int read_only;
     int unmapped;       /* the log is read with system calls */
-    uint64_t hint_every;
     int accept_damage;  /* what is lost in damage is given up */
     nt_log *log;
     nt_keydir *keydir;

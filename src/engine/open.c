@@ -385,7 +385,7 @@ ntee_status nt_db_open(nt_db *db, const char *path, const nt_open_options *optio
     empty(db);
     db->read_only = options->read_only;
     db->accept_damage = options->accept_damage;
-    db->hint_every = options->hint_every;
+    db->saving.every = options->hint_every;
     ntee_status status = enter(db, path, !options->read_only, err);
     if (status == NTEE_OK && !db->read_only) sign_lock(db);
     if (status == NTEE_OK) status = load(db, path, options, err);
@@ -424,7 +424,8 @@ static int needs_mark(const nt_db *db) {
 
 /* Saves the index; everything is synced. */
 static void save_hint(nt_db *db) {
-    const nt_version *version = nt_save_wants_snapshot(db, NT_SAVE_CLOSING) ? nt_save_hold(db) : NULL;
+    int whole = nt_save_wants_snapshot(db, NT_SAVE_CLOSING);
+    const nt_version *version = whole ? nt_keydir_hold_newest(db->keydir) : NULL;
     if (version) nt_save_snapshot(db, version);
     else nt_save_step(db, NT_SAVE_CLOSING);
 }
@@ -433,15 +434,11 @@ ntee_status nt_db_close(nt_db *db, int failed, const char *destroy, ntee_error *
     ntee_status status = NTEE_OK;
     ntee_status closed;
     ntee_error ignored; /* of a mark that does not fit: nobody misses it */
-    if (failed || destroy || db->read_only) {
-        /* nothing is written any more */
-    } else if (!needs_mark(db)) {
-        save_hint(db);
-    } else if (nt_commit_announce(db, &ignored) == NTEE_OK) {
-        status = nt_log_sync(db->log, err);
-        if (status == NTEE_OK) save_hint(db);
-        if (status == NTEE_OK) (void)nt_commit_mark(db, NT_FRAME_CLEAN, &ignored);
-    }
+    int writes = !failed && !destroy && !db->read_only;
+    int marks = writes && needs_mark(db) && nt_commit_announce(db, &ignored) == NTEE_OK;
+    if (marks) status = nt_log_sync(db->log, err);
+    if (writes && status == NTEE_OK) save_hint(db);
+    if (marks && status == NTEE_OK) (void)nt_commit_mark(db, NT_FRAME_CLEAN, &ignored);
     closed = nt_log_close(db->log, status == NTEE_OK ? err : &(ntee_error){0});
     if (status == NTEE_OK) status = closed;
     db->log = NULL;

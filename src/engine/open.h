@@ -12,8 +12,8 @@
 typedef struct nt_open_options {
     int read_only;
     int no_mmap;
-    uint64_t hint_every; /* writes after which the hint is saved; 0: when it pays */
-    int accept_damage; /* what was lost in damage is given up, and said so in the log */
+    uint64_t hint_every; /* writes after which the hint is saved; 0: in pauses and at close */
+    int accept_damage;   /* what was lost in damage is given up, and said so in the log */
 } nt_open_options;
 
 /* Opens the store in `path` into *db. On failure *db holds nothing. Errors as ntee_open. */

@@ -1,15 +1,9 @@
 #include "engine/recover.h"
 
-#include <string.h>
-
 #include "base/buf.h"
-#include "base/bytes.h"
-#include "base/os.h"
-#include "engine/trail.h"
 #include "engine/salvage.h"
 #include "engine/save.h"
-
-#define SMALLEST_RECORD 32u /* a head and a key of one byte */
+#include "engine/trail.h"
 
 /* A place of the log that does not verify, below W, and where the trail goes on behind it. */
 typedef struct gap {
@@ -93,12 +87,6 @@ static ntee_status judge(recovery *r, uint64_t used, ntee_error *err) {
 
 /* ---- Second pass: what the records say --------------------------------------------------------------- */
 
-/* Whether this version of the library can apply an op; a later one's are refused rather than misread. */
-static int known(const nt_op *op) {
-    return (op->kind == NT_OP_PUT && !op->expires && !op->in_blob && !op->terms_len) ||
-           op->kind == NT_OP_DELETE || op->kind == NT_OP_EVICT || op->kind == NT_OP_DAMAGED;
-}
-
 /* Whether sequence numbers are contiguous at an offset: a rewrite leaves out what is dead. */
 static int contiguous(const nt_db *db, uint64_t offset) {
     return db->header.generation == 1 || offset >= db->header.durable;
@@ -123,7 +111,7 @@ static int blame(recovery *r, uint64_t offset, uint64_t position) {
 static ntee_status apply(recovery *r, const nt_op *op, uint64_t offset, ntee_error *err) {
     nt_db *db = r->db;
     uint64_t position = db->source.base + offset, old;
-    if (!known(op))
+    if (!nt_op_is_known(op))
         return nt_fail(err, NTEE_VERSION, "%s has records that need a newer version", nt_log_name(db->log));
     if (op->sequence != db->sequence + 1 && contiguous(db, offset) && !r->forgiven &&
         !blame(r, offset, position))
@@ -172,8 +160,8 @@ static int rescue_one(recovery *r, uint64_t at, uint64_t to, uint64_t skipped, u
     uint64_t known_len = NT_RECORD_HEAD_SIZE;
     const uint8_t *record = nt_reader_look(&r->reader, at, known_len, err);
     if (!record) return -1;
-    uint64_t ahead = nt_load64(record + 8) - db->sequence;
-    if (ahead == 0 || ahead > (contiguous(db, at) ? 1 + skipped / SMALLEST_RECORD : INT64_MAX)) return 0;
+    uint64_t ahead = nt_record_sequence(record) - db->sequence;
+    if (ahead == 0 || ahead > (contiguous(db, at) ? 1 + skipped / NT_RECORD_LEAST : INT64_MAX)) return 0;
     while ((*size = nt_record_claimed_size(record, known_len)) > known_len) {
         if (*size > to - at) return 0;
         known_len = *size;
@@ -194,7 +182,7 @@ static ntee_status rescue(recovery *r, uint64_t from, uint64_t to, ntee_error *e
     nt_op op;
     r->forgiven = 0; /* from here on something else may be missing */
     if (!nt_buf_append(&found->damage, &damage, sizeof damage)) return no_memory(err);
-    while (to - at >= SMALLEST_RECORD) {
+    while (to - at >= NT_RECORD_LEAST) {
         int got = rescue_one(r, at, to, at - last, &size, &op, err);
         if (got < 0) return err->status;
         if (!got) {
@@ -208,35 +196,33 @@ static ntee_status rescue(recovery *r, uint64_t from, uint64_t to, ntee_error *e
         at += size;
         last = at;
     }
-    if ((filled && last == to) || to - from < NT_FRAME_HEAD_SIZE + SMALLEST_RECORD) return NTEE_OK;
+    if ((filled && last == to) || to - from < NT_FRAME_HEAD_SIZE + NT_RECORD_LEAST) return NTEE_OK;
     if (!contiguous(r->db, from)) damage_at(found, mine)->suspect = r->db->source.base + to;
     r->open_gap = to;
     r->open_len = to - from;
     return NTEE_OK;
 }
 
-/* Whether a frame that accepts damage lists a place as it was found now: damage that has come since is not
- * accepted. */
-static int lists(const nt_frame *frame, const nt_damage *damage) {
-    uint64_t len = frame->size - NT_FRAME_HEAD_SIZE;
-    for (uint64_t at = 0; at < len; at += NT_ACCEPT_SIZE) {
-        uint64_t offset = nt_load64(frame->body + at), length = nt_load64(frame->body + at + 8);
-        if (damage->offset >= offset && damage->offset - offset <= length &&
-            damage->length <= length - (damage->offset - offset) &&
-            damage->rescued == nt_load64(frame->body + at + 16))
-            return 1;
-    }
-    return 0;
+/* Whether an accepted place is a damage as it was found now: what has come since is not accepted. */
+static int is_accepted(const nt_accept *place, const nt_damage *damage) {
+    return damage->offset >= place->offset && damage->offset - place->offset <= place->length &&
+           damage->length <= place->length - (damage->offset - place->offset) &&
+           damage->rescued == place->rescued;
 }
 
-/* Takes what a frame accepts off the list. */
+/* Takes what a frame accepts off the list. Both are in the order of the file. */
 static void accept(recovery *r, const nt_frame *frame) {
     nt_recovery *found = &r->db->recovery;
     size_t count = found->damage.len / sizeof(nt_damage), kept = 0;
-    uint64_t last_end = 0;
+    uint64_t at = 0, len = frame->size - NT_FRAME_HEAD_SIZE, last_end = 0;
     for (size_t i = 0; i < count; i++) {
         nt_damage damage = *damage_at(found, i);
-        if (lists(frame, &damage)) continue;
+        nt_accept place = {0};
+        for (; at < len; at += NT_ACCEPT_SIZE) { /* to the first one that does not end before it */
+            place = nt_frame_accept_decode(frame->body + at);
+            if (place.offset + place.length >= damage.offset + damage.length) break;
+        }
+        if (at < len && is_accepted(&place, &damage)) continue;
         *damage_at(found, kept++) = damage;
         last_end = damage.offset + damage.length;
     }
@@ -296,7 +282,7 @@ static ntee_status fold(recovery *r, ntee_error *err) {
  * numbers that may have been used in it are not used again, so that the next opening sees this, too. */
 static int close_gap(recovery *r) {
     if (!r->open_gap) return 1;
-    r->db->sequence += 1 + r->open_len / SMALLEST_RECORD;
+    r->db->sequence += 1 + r->open_len / NT_RECORD_LEAST;
     return blame(r, r->open_gap, r->db->source.base + r->open_gap);
 }
 
@@ -354,7 +340,7 @@ ntee_status nt_recover(nt_db *db, ntee_error *err) {
         db->salt = r.trail.salt;
         db->number = r.trail.number;
         db->check = r.trail.check;
-        if (!db->read_only) nt_save_begin(db, db->hint_every, &r.trail);
+        if (!db->read_only) nt_save_begin(db, &r.trail);
         if (db->recovery.suspect > db->source.trusted) db->source.trusted = db->recovery.suspect;
     } else {
         nt_keydir_rollback(db->keydir);

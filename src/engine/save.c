@@ -25,6 +25,15 @@ static nt_hint_place place_of(const nt_trail *trail, uint64_t sequence) {
                            .sequence = sequence};
 }
 
+static nt_trail trail_of(const nt_hint_place *place) {
+    return (nt_trail){.at = place->covered,
+                      .salt = place->salt,
+                      .number = place->number,
+                      .check = place->check,
+                      .last = place->last,
+                      .durable = place->number ? place->durable : NT_LOG_START};
+}
+
 /* ---- Loading ---- */
 
 /* Whether the log has the frame that a place names. 1 or 0; -1 with *err set. */
@@ -56,12 +65,7 @@ ntee_status nt_save_load(nt_db *db, nt_trail *trail, ntee_error *err) {
     int there = loaded->pieces ? is_there(db, place, err) : 0;
     if (there < 0) return err->status;
     if (there) {
-        *trail = (nt_trail){.at = place->covered,
-                            .salt = place->salt,
-                            .number = place->number,
-                            .check = place->check,
-                            .last = place->last,
-                            .durable = place->number ? place->durable : NT_LOG_START};
+        *trail = trail_of(place);
         db->sequence = place->sequence;
         return NTEE_OK;
     }
@@ -75,7 +79,14 @@ ntee_status nt_save_load(nt_db *db, nt_trail *trail, ntee_error *err) {
 
 /* ---- Saving ---- */
 
-void nt_save_begin(nt_db *db, uint64_t every, const nt_trail *end) {
+/* Goes to where the hint ends, if there is one: what is saved next has to begin there. */
+static void go_back(nt_saving *s) {
+    if (s->saver.fd < 0) return;
+    s->trail = trail_of(&s->saver.place);
+    s->sequence = s->saver.place.sequence;
+}
+
+void nt_save_begin(nt_db *db, const nt_trail *end) {
     nt_saving *s = &db->saving;
     nt_hint_id id = id_of(db);
     char name[NT_HINT_NAME_SIZE];
@@ -84,18 +95,9 @@ void nt_save_begin(nt_db *db, uint64_t every, const nt_trail *end) {
     /* What is doubtful is for the log alone to say. */
     s->on = !db->recovery.damage.len;
     s->opened = 1;
-    s->every = every;
     s->trail = *end;
     s->sequence = db->sequence;
-    if (s->saver.fd < 0) return;
-    const nt_hint_place *place = &s->saver.place;
-    s->trail = (nt_trail){.at = place->covered,
-                          .salt = place->salt,
-                          .number = place->number,
-                          .check = place->check,
-                          .last = place->last,
-                          .durable = place->number ? place->durable : NT_LOG_START};
-    s->sequence = place->sequence;
+    go_back(s);
 }
 
 void nt_save_end(nt_db *db) {
@@ -153,13 +155,6 @@ int nt_save_wants_snapshot(const nt_db *db, nt_save_when when) {
     return nt_log_tail(db->log) >= LOG_LEAST && (closing || writes >= DELTA_LEAST);
 }
 
-const nt_version *nt_save_hold(nt_db *db) {
-    nt_view view = nt_keydir_enter(db->keydir);
-    const nt_version *version = nt_keydir_hold(db->keydir, view) ? view.version : NULL;
-    nt_keydir_leave(db->keydir, view);
-    return version;
-}
-
 void nt_save_snapshot(nt_db *db, const nt_version *version) {
     nt_saving *s = &db->saving;
     ntee_error ignored;
@@ -167,6 +162,7 @@ void nt_save_snapshot(nt_db *db, const nt_version *version) {
     if (s->on && end >= s->trail.at && end <= nt_log_synced(db->log) && follow(db, end, 0, &ignored)) {
         nt_hint_place place = place_of(&s->trail, version->sequence);
         (void)nt_hint_snapshot(&s->saver, db->keydir, version, &place, &ignored);
+        go_back(s); /* where that failed, the hint before is still there, and knows less */
     }
     nt_keydir_drop(db->keydir, version);
 }

@@ -16,9 +16,8 @@
  * NTEE_NOMEM, NTEE_IO. */
 ntee_status nt_save_load(nt_db *db, nt_trail *trail, ntee_error *err);
 
-/* After recovery, in a store that may be written: begins to keep the hint. `every`: after so many writes; 0:
- * when it pays. `end` is where recovery ended. */
-void nt_save_begin(nt_db *db, uint64_t every, const nt_trail *end);
+/* After recovery, in a store that may be written: begins to keep the hint. `end` is where recovery ended. */
+void nt_save_begin(nt_db *db, const nt_trail *end);
 /* Ends it. */
 void nt_save_end(nt_db *db);
 
@@ -29,10 +28,9 @@ typedef enum nt_save_when { NT_SAVE_BUSY = 0, NT_SAVE_QUIET = 1, NT_SAVE_CLOSING
 /* After a sync: appends what the hint lacks, if that is worth it. */
 void nt_save_step(nt_db *db, nt_save_when when);
 
-/* Whether the next step wants a snapshot. Then the first of these holds the newest version ahead of a sync
- * (NULL: memory is short), and the second one, after it, writes the version down and lets it go. */
+/* Whether a snapshot is wanted instead. Then nt_keydir_hold_newest gives the version ahead of a sync, and
+ * nt_save_snapshot, after it, writes it down and drops it. */
 int nt_save_wants_snapshot(const nt_db *db, nt_save_when when);
-const nt_version *nt_save_hold(nt_db *db);
 void nt_save_snapshot(nt_db *db, const nt_version *version);
 
 #endif

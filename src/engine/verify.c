@@ -116,11 +116,8 @@ static ntee_status check_keys(const nt_db *db, const nt_version *version, nt_fin
 }
 
 ntee_status nt_verify(nt_db *db, nt_findings *findings, ntee_error *err) {
-    nt_view view = nt_keydir_enter(db->keydir);
-    const nt_version *version = view.version;
-    int held = nt_keydir_hold(db->keydir, view);
-    nt_keydir_leave(db->keydir, view);
-    if (!held) return nt_fail(err, NTEE_NOMEM, "no memory to keep a state of the store");
+    const nt_version *version = nt_keydir_hold_newest(db->keydir);
+    if (!version) return nt_fail(err, NTEE_NOMEM, "no memory to keep a state of the store");
     ntee_status status = check_header(db, findings, err);
     if (status == NTEE_OK) status = check_log(db, version->log_end - db->source.base, findings, err);
     if (status == NTEE_OK) status = check_keys(db, version, findings, err);

@@ -47,4 +47,10 @@ typedef struct nt_op {
     int64_t first;
 } nt_op;
 
+/* Whether this version of the library can apply an op: a later one's are refused rather than misread. */
+static inline int nt_op_is_known(const nt_op *op) {
+    return (op->kind == NT_OP_PUT && !op->expires && !op->in_blob && !op->terms_len) ||
+           op->kind == NT_OP_DELETE || op->kind == NT_OP_EVICT || op->kind == NT_OP_DAMAGED;
+}
+
 #endif

@@ -363,6 +363,8 @@ uint64_t nt_record_decode_front(const uint8_t *record, uint64_t remaining, nt_op
     return end ? (uint64_t)(end - record) : 0;
 }
 
+uint64_t nt_record_sequence(const uint8_t *record) { return nt_load64(record + RECORD_SEQUENCE); }
+
 int nt_record_key_ok(const uint8_t *record, const nt_op *op, uint64_t seed) {
     const uint8_t *from = record + RECORD_KIND;
     uint64_t hash = nt_hash64(from, (size_t)(op->key + op->key_len - from), seed);
@@ -386,8 +388,7 @@ enum {
     FRAME_DURABLE = 24,
     FRAME_DIGEST = 32,
     OPEN_SALT = 0, /* in an open frame's body */
-    OPEN_PREVIOUS = 8,
-    SMALLEST_RECORD = 32 /* a head and a key of one byte */
+    OPEN_PREVIOUS = 8
 };
 
 static uint64_t head_check(const uint8_t *head, uint64_t seed, uint64_t salt, uint64_t offset) {
@@ -451,12 +452,22 @@ void nt_frame_open_decode(const nt_frame *frame, uint64_t *new_salt, uint64_t *p
     *previous_check = nt_load64(frame->body + OPEN_PREVIOUS);
 }
 
+void nt_frame_accept_encode(uint8_t out[NT_ACCEPT_SIZE], const nt_accept *accept) {
+    nt_store64(out, accept->offset);
+    nt_store64(out + 8, accept->length);
+    nt_store64(out + 16, accept->rescued);
+}
+
+nt_accept nt_frame_accept_decode(const uint8_t bytes[NT_ACCEPT_SIZE]) {
+    return (nt_accept){nt_load64(bytes), nt_load64(bytes + 8), nt_load64(bytes + 16)};
+}
+
 /* Whether kind, flags and size go together. */
 static int shape_ok(const uint8_t *head, uint64_t size) {
     uint8_t flags = head[FRAME_FLAGS];
     if (nt_load16(head + FRAME_ZEROS) != 0) return 0;
     switch (head[FRAME_KIND]) {
-    case NT_FRAME_DATA: return flags == 0 && size >= NT_FRAME_HEAD_SIZE + SMALLEST_RECORD;
+    case NT_FRAME_DATA: return flags == 0 && size >= NT_FRAME_HEAD_SIZE + NT_RECORD_LEAST;
     case NT_FRAME_OPEN: return flags == 0 && size == NT_FRAME_OPEN_SIZE;
     case NT_FRAME_MARK: return (flags & ~NT_FRAME_CLEAN) == 0 && size == NT_FRAME_MARK_SIZE;
     case NT_FRAME_SCHEMA: return flags == 0 && size > NT_FRAME_HEAD_SIZE;

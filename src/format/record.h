@@ -55,6 +55,7 @@ uint64_t nt_store_seed(const uint8_t store_id[16]);
 /* ---- Records ---- */
 
 #define NT_RECORD_HEAD_SIZE 24u
+#define NT_RECORD_LEAST 32u /* a head and a key of one byte */
 
 /* Bytes of the op's record, padding included: a multiple of 8. */
 uint64_t nt_record_size(const nt_op *op);
@@ -85,6 +86,8 @@ uint64_t nt_record_claimed_front(const uint8_t *head, uint64_t len);
  * up to there, or 0. op->value is NULL, and what is in the value section (a blob reference, a counter's
  * birth) 0. */
 uint64_t nt_record_decode_front(const uint8_t *record, uint64_t remaining, nt_op *op);
+/* The sequence number in a record's head. */
+uint64_t nt_record_sequence(const uint8_t *record);
 /* 1 where the check holds. `op` is what nt_record_decode made of `record`. */
 int nt_record_key_ok(const uint8_t *record, const nt_op *op, uint64_t seed);
 int nt_record_value_ok(const uint8_t *record, const nt_op *op, uint64_t seed);
@@ -105,7 +108,18 @@ typedef enum nt_frame_kind {
 
 enum { NT_FRAME_CLEAN = 1 }; /* flag of a MARK: the store was closed, everything before it is synced */
 
+/* A place in the body of an ACCEPT frame. */
 #define NT_ACCEPT_SIZE 24u
+
+typedef struct nt_accept {
+    uint64_t offset;
+    uint64_t length;
+    uint64_t rescued; /* records that were found in it */
+} nt_accept;
+
+/* Writes and reads one. */
+void nt_frame_accept_encode(uint8_t out[NT_ACCEPT_SIZE], const nt_accept *accept);
+nt_accept nt_frame_accept_decode(const uint8_t bytes[NT_ACCEPT_SIZE]);
 
 typedef struct nt_frame {
     uint8_t kind;

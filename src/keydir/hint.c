@@ -1,6 +1,5 @@
 #include "keydir/hint.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +14,6 @@
 
 void nt_hint_name(char out[NT_HINT_NAME_SIZE], uint64_t generation) {
     snprintf(out, NT_HINT_NAME_SIZE, "%08llx" NT_HINT_SUFFIX, (unsigned long long)generation);
-}
-
-ntee_status nt_hint_remove(int dir, const char *name, ntee_error *err) {
-    char making[NT_HINT_NAME_SIZE];
-    snprintf(making, sizeof making, "%s.tmp", name);
-    int error = NT_OS->unlink_at(dir, making);
-    if (error != 0 && error != ENOENT) return nt_fail_os(err, error, "remove", making);
-    error = NT_OS->unlink_at(dir, name);
-    return error != 0 && error != ENOENT ? nt_fail_os(err, error, "remove", name) : NTEE_OK;
 }
 
 /* A file that is being read, and the pieces so far. */
@@ -140,12 +130,6 @@ static int read_snapshot(load *l, const nt_piece *piece, uint64_t offset) {
 
 /* ---- Deltas ---- */
 
-/* Whether this version of the library can apply an op. */
-static int known(const nt_op *op) {
-    return (op->kind == NT_OP_PUT && !op->expires && !op->in_blob && !op->terms_len) ||
-           op->kind == NT_OP_DELETE || op->kind == NT_OP_EVICT || op->kind == NT_OP_DAMAGED;
-}
-
 /* Gives a whole entry of a delta whose body ends at `end`: *have is at least its size. NULL where it does
  * not fit, or cannot be read. */
 static const uint8_t *look_record(load *l, uint64_t offset, uint64_t end, uint64_t *have) {
@@ -169,7 +153,7 @@ static int read_delta(load *l, const nt_piece *piece, uint64_t offset, int apply
     while (offset < end) {
         const uint8_t *at = look_record(l, offset, end, &have);
         uint64_t size = at ? nt_piece_record_decode(at, have, &position, &op) : 0;
-        if (size == 0 || !known(&op)) return 0;
+        if (size == 0 || !nt_op_is_known(&op)) return 0;
         uint64_t in_log = position - l->id->base; /* huge where it is before the base */
         if (position % 8 != 0 || position >= POSITION_LIMIT) return 0;
         if (in_log < least || in_log >= piece->place.covered) return 0;

@@ -42,8 +42,6 @@ typedef nt_piece_place nt_hint_place;
 
 /* Writes the name of the hint beside the log of this generation: at most NT_HINT_NAME_SIZE - 4 bytes. */
 void nt_hint_name(char out[NT_HINT_NAME_SIZE], uint64_t generation);
-/* Removes a hint and what is left of one in the making. That one is missing is fine. */
-ntee_status nt_hint_remove(int dir, const char *name, ntee_error *err);
 
 /* ---- Loading ---- */
 

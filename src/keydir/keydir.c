@@ -128,6 +128,13 @@ int nt_keydir_hold(nt_keydir *keydir, nt_view view) {
     return nt_arena_hold(keydir->arena, view.version->node.birth);
 }
 
+const nt_version *nt_keydir_hold_newest(nt_keydir *keydir) {
+    nt_view view = nt_keydir_enter(keydir);
+    int held = nt_keydir_hold(keydir, view);
+    nt_keydir_leave(keydir, view);
+    return held ? view.version : NULL;
+}
+
 void nt_keydir_drop(nt_keydir *keydir, const nt_version *version) {
     nt_arena_drop(keydir->arena, version->node.birth);
 }

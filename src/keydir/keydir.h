@@ -99,6 +99,8 @@ void nt_keydir_seek(const nt_keydir *keydir, nt_view view, const void *key, size
 
 /* Keeps the version of a view beyond nt_keydir_leave, until nt_keydir_drop. 0 where memory is short. */
 int nt_keydir_hold(nt_keydir *keydir, nt_view view);
+/* The newest published version, kept like that. NULL where memory is short. */
+const nt_version *nt_keydir_hold_newest(nt_keydir *keydir);
 void nt_keydir_drop(nt_keydir *keydir, const nt_version *version);
 
 /* The arena that the roots of every version point into. */

@@ -191,23 +191,6 @@ static void long_terms_go_through_the_buffer_in_parts(void **state) {
     book_free(b);
 }
 
-static void removing_leaves_nothing(void **state) {
-    fake_fs *fs = *state;
-    book *b = book_small();
-    ntee_error err;
-    fake_plant(fs, HINT ".tmp", "x", 1);
-    assert_int_equal(nt_hint_remove(b->dir, HINT, &err), NTEE_OK);
-    assert_false(fake_exists(fs, HINT) || fake_exists(fs, HINT ".tmp"));
-    assert_int_equal(nt_hint_remove(b->dir, HINT, &err), NTEE_OK);
-    for (int nth = 1; nth <= 2; nth++) {
-        fake_plant(fs, HINT, "x", 1);
-        fake_fail(fs, (fake_fault){.call = FAKE_UNLINK, .nth = (uint64_t)nth, .error = 5});
-        assert_int_equal(nt_hint_remove(b->dir, HINT, &err), NTEE_IO);
-        assert_non_null(strstr(err.message, nth == 1 ? HINT ".tmp" : HINT));
-    }
-    book_free(b);
-}
-
 static void a_snapshot_in_the_making_is_replaced(void **state) {
     fake_fs *fs = *state;
     book *b = book_small();
@@ -325,7 +308,6 @@ int main(void) {
         ON_FAKE(a_delta_that_is_begun_again_is_forgotten),
         ON_FAKE(what_follows_the_valid_pieces_is_cut_off),
         ON_FAKE(long_terms_go_through_the_buffer_in_parts),
-        ON_FAKE(removing_leaves_nothing),
         ON_FAKE(a_snapshot_in_the_making_is_replaced),
         ON_FAKE(any_call_may_fail),
         ON_FAKE(a_full_disk_is_said),

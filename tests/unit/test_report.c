@@ -228,6 +228,8 @@ static void bindings_get_the_same(void **state) {
     memcpy(&listed, out + sizeof got, sizeof listed);
     assert_memory_equal(&got, &d, sizeof d);
     assert_memory_equal(&listed, &place, sizeof place);
+    assert_int_equal(ntee_run(db, NTEE_OP_DETAILS, 0, NULL, 0, out + 4, sizeof out - 4, &reply), NTEE_INVALID);
+    assert_int_equal(ntee_run(db, NTEE_OP_VERIFY, 0, NULL, 0, out + 1, sizeof out - 1, &reply), NTEE_INVALID);
     assert_int_equal(ntee_run(db, NTEE_OP_VERIFY, NTEE_AT_HAND, NULL, 0, out, sizeof out, &reply),
                      NTEE_WOULD_BLOCK);
     assert_int_equal(ntee_run(db, NTEE_OP_VERIFY, 0, NULL, 0, out, sizeof(ntee_error), &reply), NTEE_OK);

@@ -261,7 +261,8 @@ static void saving_that_fails_fails_nothing_else(void **state) {
             assert_int_equal(ntee_sync(db), NTEE_OK);
             uint64_t want = content(db);
             t_fail(kind, nth, kind == T_ALLOC ? ENOMEM : ENOSPC, 0);
-            const nt_version *version = nt_save_wants_snapshot(&db->db, NT_SAVE_BUSY) ? nt_save_hold(&db->db) : NULL;
+            int whole = nt_save_wants_snapshot(&db->db, NT_SAVE_BUSY);
+            const nt_version *version = whole ? nt_keydir_hold_newest(db->db.keydir) : NULL;
             if (version) nt_save_snapshot(&db->db, version);
             nt_save_step(&db->db, NT_SAVE_BUSY);
             t_heal();
@@ -275,6 +276,35 @@ static void saving_that_fails_fails_nothing_else(void **state) {
             t_close(db);
         }
     }
+}
+
+/* The hint before stays where a snapshot fails, and what comes next has to go on where that one ends. */
+static void a_snapshot_that_fails_leaves_no_hole_in_the_hint(void **state) {
+    (void)state;
+    ntee *db = open_at(t_at("s"), 1, 0);
+    for (int i = 0; i < 10; i++) assert_int_equal(ntee_put(db, &i, sizeof i, "early", 5, NULL), NTEE_OK);
+    step(db);
+    assert_true(db->db.saving.saver.fd >= 0);
+    for (int i = 5; i < 1500; i++) assert_int_equal(ntee_put(db, &i, sizeof i, "later", 5, NULL), NTEE_OK);
+    assert_int_equal(ntee_delete(db, &(int){3}, 4), NTEE_OK);
+    assert_int_equal(ntee_sync(db), NTEE_OK);
+    assert_true(nt_save_wants_snapshot(&db->db, NT_SAVE_CLOSING));
+    const nt_version *version = nt_keydir_hold_newest(db->db.keydir);
+    assert_non_null(version);
+    t_fail(T_WRITE, 1, ENOSPC, 0);
+    nt_save_snapshot(&db->db, version);
+    t_heal();
+    assert_true(db->db.saving.saver.fd >= 0);
+    assert_int_equal(t_put(db, "last", "of all"), NTEE_OK);
+    assert_int_equal(ntee_sync(db), NTEE_OK);
+    nt_save_step(&db->db, NT_SAVE_CLOSING);
+    t_copy(t_at("s"), t_at("t"));
+    ntee *copy = open_at(t_at("t"), 0, NTEE_READ_ONLY);
+    assert_int_equal(replayed(copy), 0);
+    assert_int_equal(t_records(copy), t_records(db));
+    assert_int_equal(content(copy), content(db));
+    t_close(copy);
+    t_close(db);
 }
 
 static void the_hint_goes_with_its_store(void **state) {
@@ -304,6 +334,7 @@ int main(void) {
         TEST(many_deltas_become_a_snapshot),
         TEST(a_hint_attributes_damage),
         TEST(saving_that_fails_fails_nothing_else),
+        TEST(a_snapshot_that_fails_leaves_no_hole_in_the_hint),
         TEST(the_hint_goes_with_its_store),
     };
     return T_RUN_BOTH(tests);

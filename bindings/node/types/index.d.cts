@@ -23,7 +23,8 @@ export interface OpenOptions {
   syncIntervalMs?: number | null;
   /**
    * The index is saved beside the log after so many writes, so that opening after a crash has at most those to read
-   * again, and what no sync had covered; from 1 on. Without it the index is saved at close and in pauses. Losing or damaging what was saved only makes the next opening slower.
+   * again, and those of the last syncIntervalMs; from 1 on. Without it the index is saved at close and in pauses.
+   * Losing or damaging what was saved only makes the next opening slower.
    */
   hintEveryN?: number | null;
   /** Maps the log into memory. Default: true. */
@@ -254,7 +255,7 @@ export class NteeDB<V = any, K extends string | Buffer = string> {
   stats(): Promise<Stats>;
   /** What is known about the store without reading it: its state, and what opening it found. */
   details(): Promise<Details>;
-  /** Reads every byte of the store and compares it with its checksums, while reads and writes go on. */
+  /** Reads every byte of the log, and each record that the index leads to, while reads and writes go on. */
   verify(): Promise<Verification>;
   /** Resolves when everything written so far survives power loss. */
   sync(): Promise<void>;
